@@ -44,11 +44,13 @@ type series struct {
 	of func(m inspect.Minute) (value float64, known bool)
 	// gap explains minutes without counts; empty if they count as 0.
 	gap string
+	// stays reports whether a value of 0 holds in the minutes without counts that follow.
+	stays bool
 }
 
 // charts draws the minutes until now. Programs hand in what they have counted before a minute is over, so that in a
 // minute without a row nothing was emitted and nothing has ended. How long events waited is only known where some
-// ran, and how many are pending where that was counted and there were any.
+// ran, and how many are pending where that was counted; 0 until something is counted again.
 func charts(minutes []inspect.Minute, now time.Time) (counts, waits, backlog chart) {
 	number := func(v float64) string { return count(int64(v)) }
 	sum := func(of func(m inspect.Minute) int64) func(inspect.Minute) (float64, bool) {
@@ -68,13 +70,13 @@ func charts(minutes []inspect.Minute, now time.Time) (counts, waits, backlog cha
 		}
 	}
 	waits = draw("From due to start", minutes, now, func(v float64) string { return view.Seconds(v).String() },
-		series{"median", "s1", at(0.5), "nothing ran"}, series{"99 %", "s3", at(0.99), "nothing ran"})
-	backlog = draw("Pending", minutes, now, number, series{"pending", "s1", func(m inspect.Minute) (float64, bool) {
+		series{name: "median", class: "s1", of: at(0.5), gap: "nothing ran"}, series{name: "99 %", class: "s3", of: at(0.99), gap: "nothing ran"})
+	backlog = draw("Pending", minutes, now, number, series{name: "pending", class: "s1", gap: "not counted", stays: true, of: func(m inspect.Minute) (float64, bool) {
 		if m.Pending == nil {
 			return 0, false
 		}
 		return float64(*m.Pending), true
-	}, "none, or not counted"})
+	}})
 	return counts, waits, backlog
 }
 
@@ -110,12 +112,16 @@ func path(minutes []inspect.Minute, now time.Time, s series, y func(float64) flo
 	first, n := wholeMinutes(now, shownFor)
 	known := make([]bool, n+1)
 	values := make([]float64, n+1)
-	for i := range known {
-		known[i] = s.gap == ""
-	}
+	counted := make([]bool, n+1)
 	for _, m := range minutes {
 		if i := int(m.Begins.Sub(first) / time.Minute); i >= 0 && i <= n {
 			values[i], known[i] = s.of(m)
+			counted[i] = true
+		}
+	}
+	for i := range known {
+		if !counted[i] {
+			known[i] = s.gap == "" || s.stays && i > 0 && known[i-1] && values[i-1] == 0
 		}
 	}
 	whole = true

@@ -58,3 +58,17 @@ func TestChartShowsMinutesWithoutData(t *testing.T) {
 		t.Errorf("whole lines have gaps: %q and %q", waits.Gap, backlog.Gap)
 	}
 }
+
+// What is pending is known after a count of 0: a relay counts again when something has happened.
+func TestChartShowsThatNothingIsPending(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	minute := func(ago time.Duration, pending *int64) inspect.Minute {
+		return inspect.Minute{Begins: now.Truncate(time.Minute).Add(-ago), Pending: pending}
+	}
+	_, _, backlog := charts([]inspect.Minute{minute(30*time.Minute, new(int64(4))), minute(20*time.Minute, new(int64(0))), minute(10*time.Minute, nil)}, now)
+	// A dot, and a line of ten minutes; then something was counted, and not what is pending.
+	if path := backlog.Lines[0].Path; strings.Count(path, "M") != 2 || strings.Count(path, "L") != 9 || backlog.Gap == "" {
+		t.Errorf("the line is %s, gaps: %q", path, backlog.Gap)
+	}
+}

@@ -20,13 +20,14 @@ const (
 // handlerNumbers holds the runs, limits and errors on the page of a handler.
 type handlerNumbers struct {
 	// Counted reports whether there were counts in the last hours.
-	Counted                          bool
-	Pending, OldestDue, Rate, Errors string
-	Sum                              view.Counts
-	Counts, Waits, Spark             chart
-	Limits                           []view.LimitInUse
-	Rates                            []view.RateStatus
-	Recent                           []inspect.RecentError
+	Counted bool
+	// Pending has the last count of what is pending, Sum the counts of the last hour.
+	Pending, Sum            view.Counts
+	OldestDue, Rate, Errors string
+	Counts, Waits, Spark    chart
+	Limits                  []view.LimitInUse
+	Rates                   []view.RateStatus
+	Recent                  []inspect.RecentError
 }
 
 func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope) (data handlerNumbers, err error) {
@@ -64,7 +65,8 @@ func numbersOf(minutes []inspect.Minute) handlerNumbers {
 		data.Rate, data.Errors = rateOf(sum, shownFor), errorsOf(sum)
 		data.Sum = view.CountsOf(*sum)
 	}
-	data.Pending, data.OldestDue = pendingTexts(minutes, now)
+	all := &inspect.SumMinutes(minutes)[0]
+	data.Pending, data.OldestDue = view.CountsOf(*all), oldestDue(all)
 	return data
 }
 

@@ -32,16 +32,14 @@ func errorsOf(sum *inspect.Minute) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(sum.Failed+sum.Retried)/float64(runs))
 }
 
-// pendingTexts are how many events were pending in the last minutes in which that was counted, and for how long the oldest due one had
-// been due; a dash where they were not counted.
-func pendingTexts(minutes []inspect.Minute, now time.Time) (pending, oldest string) {
-	for i := len(minutes) - 1; i >= 0 && now.Sub(minutes[i].Begins) < 4*time.Minute; i-- {
-		if m := &minutes[i]; m.Pending != nil {
-			if m.OldestDue == nil {
-				return count(*m.Pending), "none due"
-			}
-			return count(*m.Pending), humantime.Age(*m.OldestDue)
-		}
+// oldestDue is for how long the oldest due event of a sum had been due when what is pending was counted; a dash if that is not known.
+func oldestDue(sum *inspect.Minute) string {
+	switch {
+	case sum.Pending == nil:
+		return "–"
+	case sum.OldestDue == nil:
+		return "none due"
+	default:
+		return humantime.Age(*sum.OldestDue)
 	}
-	return "–", "–"
 }

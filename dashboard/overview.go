@@ -11,7 +11,7 @@ import (
 type overviewData struct {
 	Troubles               []trouble
 	Sum                    view.Counts
-	Pending, OldestDue     string
+	OldestDue              string
 	Counts, Waits, Backlog chart
 	Live                   int
 	Empty                  bool
@@ -51,13 +51,10 @@ func (d *dashboard) overview(r *http.Request) (string, any, error) {
 func (d *dashboard) overviewOf(p part, who viewer) overviewData {
 	data := overviewData{Live: live(p.workers), Empty: len(p.totals) == 0}
 	var sum inspect.Minute
-	for i := range p.totals {
-		sum.Merge(&p.totals[i].Counts)
+	if sums := inspect.SumMinutes(p.totals); len(sums) > 0 {
+		sum = sums[0]
 	}
-	data.Sum = view.CountsOf(sum)
-	if data.Pending, data.OldestDue = pendingTexts(p.totals, p.now); data.Pending == "–" && p.relayRuns && !data.Empty {
-		data.Pending, data.OldestDue = "0", "none due" // the relay counts once a minute, and writes nothing of what has nothing
-	}
+	data.Sum, data.OldestDue = view.CountsOf(sum), oldestDue(&sum)
 	data.Counts, data.Waits, data.Backlog = charts(p.totals, p.now)
 	if !data.Empty {
 		data.Troubles = d.troubles(p, sum.Failed, who)

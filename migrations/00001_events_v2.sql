@@ -526,7 +526,7 @@ CREATE TABLE event_workers (
 -- Counts per minute, for charts, alerts and autoscaling ---------------------------------------------------------------
 
 -- The counts of one handler on one canvas in one minute. Programs hand in what they have counted, once a minute at most
--- and only if there is something; cron writes pending and oldest_due. A minute has at most 3,001 rows, but for hand-ins
+-- and only if there is something; cron writes pending and oldest_due. A minute has at most 4,001 rows, but for hand-ins
 -- at the same moment: the counts of further canvases go to a row with the canvas 00000000-0000-0000-0000-000000000000,
 -- and those of further handlers to one with an empty module and name as well.
 -- waits and runs are histograms: element i counts durations of up to 2 ^ ((i - 1) / 2.0) milliseconds that are longer

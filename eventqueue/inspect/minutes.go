@@ -29,11 +29,14 @@ type Minute struct {
 	Begins time.Time
 	minutes.Counts
 	// Pending is how many events had not ended at its end, of an hour the highest number of its
-	// minutes; nil: they were not counted, or there were none. Of many events it is an estimate.
+	// minutes; nil: they were not counted. Of many events it is an estimate. A relay counts once a minute, and no handler again
+	// that has no event while nothing happens to it.
 	Pending *int64
 	// OldestDue is for how long the oldest due event that no worker runs had been due then, of an
 	// hour the longest time; nil: there was none.
 	OldestDue *time.Duration
+	// CountedAt is, of a sum, the beginning of the minute whose count Pending is; zero without Pending.
+	CountedAt time.Time
 	// AsOf is when it was read, by the database's clock.
 	AsOf time.Time
 }
@@ -107,9 +110,15 @@ func higher[T cmp.Ordered](a, b *T) *T {
 // of more handlers than it visits in one, each every few minutes.
 const recent = 3 * time.Minute
 
-// SumMinutes sums up the counts of each scope, and takes what is pending from the last of its
-// minutes: nil if that is older than three minutes. The sums are in the order of the scopes, and
-// begin with the first of their minutes.
+// holds reports whether what is pending of a sum holds for now, after what was counted in a minute m: 0 holds until
+// something is counted, since a relay does not count again where nothing happens.
+func (sum *Minute) holds(m *Minute) bool {
+	return m.AsOf.Sub(sum.CountedAt) < recent+time.Minute || sum.Pending != nil && *sum.Pending == 0 && !sum.CountedAt.Before(m.Begins)
+}
+
+// SumMinutes sums up the counts of each scope, which are in the order of time, and takes what is pending from the last of its minutes that
+// has a count of it: nil if that is older than three minutes, unless it is 0 and nothing was counted since. The sums are
+// in the order of the scopes, and begin with the first of their minutes.
 func SumMinutes(rows []Minute) []Minute {
 	sums := map[eventqueue.Scope]*Minute{}
 	for i := range rows {
@@ -120,8 +129,11 @@ func SumMinutes(rows []Minute) []Minute {
 			sums[m.Scope] = sum
 		}
 		sum.Merge(&m.Counts)
-		if m.Pending != nil && m.AsOf.Sub(m.Begins) < recent+time.Minute {
-			sum.Pending, sum.OldestDue = m.Pending, m.OldestDue
+		if m.Pending != nil {
+			sum.Pending, sum.OldestDue, sum.CountedAt = m.Pending, m.OldestDue, m.Begins
+		}
+		if !sum.holds(m) {
+			sum.Pending, sum.OldestDue, sum.CountedAt = nil, nil, time.Time{}
 		}
 	}
 	list := make([]Minute, 0, len(sums))

@@ -19,8 +19,9 @@ type MinuteStore interface {
 	// CountWaiting writes, into the current minute by the database's clock, how many events of each
 	// handler on a canvas have not ended, and for how long the oldest due one that is not running has
 	// been due. It goes by scopes, from the one above after, and reads a bounded number of them and
-	// of events: beyond it, the number of a handler's events is an estimate. It returns what a relay has
-	// to say in its log of what it has found.
+	// of events: beyond it, the number of a handler's events is an estimate. Of a handler among them that
+	// has none any more, but has been counted in recent minutes, it writes 0, and nothing once that is written. It
+	// returns what a relay has to say in its log of what it has found.
 	CountWaiting(ctx context.Context, after eventqueue.Scope) (Waiting, error)
 
 	// OldestDue returns, of what CountWaiting reads of a scope, the event that has been due for the
@@ -95,7 +96,7 @@ type minuteTables struct {
 	log     *zap.Logger
 	jitter  func(time.Duration) time.Duration
 	explain Explain
-	empty   func() bool // reports whether there was no event at all a moment ago
+	empty   func() bool // reports whether a moment ago there was no event at all, and programs had counted nothing lately
 
 	after      eventqueue.Scope // where the next count of what is pending begins
 	lines      minuteLines

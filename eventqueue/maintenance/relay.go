@@ -110,6 +110,9 @@ type Relay struct {
 	// Unix time.
 	emptyUntil atomic.Int64
 
+	// counted reports whether the walk has found counts of the last minutes.
+	counted atomic.Bool
+
 	// woken wakes the loop that publishes pending notifications.
 	woken chan struct{}
 
@@ -181,7 +184,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	parts.Go(func() { r.heedLockTimeout(ctx, r.rounds.Loop("relay that reads the lock timeout")) })
 	if store, ok := r.store.(MinuteStore); ok {
 		tables := &minuteTables{store: store, loop: r.rounds.Loop("relay that counts what is pending"), log: r.log, jitter: r.config.Jitter, explain: r.config.Explain,
-			empty: func() bool { return r.emptyFor() > 0 }}
+			empty: func() bool { return r.emptyFor() > 0 && !r.counted.Load() }}
 		parts.Go(func() { tables.run(ctx) })
 	}
 	parts.Go(func() {

@@ -125,6 +125,8 @@ type Swept struct {
 	Read int
 	// Live is how many of the rows run, or could run now.
 	Live int
+	// Counted reports whether event_minutes has rows of the current minute or the one before it.
+	Counted bool
 	// Ahead are some of the events that are locked until far in the future: the lock was
 	// written by hand, and has to be undone.
 	Ahead []eventqueue.EventID

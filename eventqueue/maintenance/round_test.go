@@ -153,6 +153,7 @@ type empty struct {
 	behind
 	wakeAt            time.Time // unless it is zero: of a wake-up, when something else is pending
 	emittedAt, lostAt time.Time
+	countedAt         time.Time // unless it is zero: from then on programs hand in counts
 	asked             atomic.Int64
 	published         bool
 	unset             bool // nobody has set the lock timeout
@@ -181,6 +182,7 @@ func (s *empty) Sweep(context.Context, eventqueue.EventID, int, time.Duration) (
 	if !time.Now().Before(s.emittedAt) {
 		swept.Read = 1
 	}
+	swept.Counted = !s.countedAt.IsZero() && !time.Now().Before(s.countedAt)
 	return swept, nil
 }
 

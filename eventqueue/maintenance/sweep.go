@@ -198,6 +198,7 @@ func (w *walk) page(ctx context.Context) (Relayed, error) {
 		return done, fmt.Errorf("find lost notifications: %w", err)
 	}
 	w.empty = w.after == 0 && swept.Read == 0
+	w.relay.counted.Store(swept.Counted)
 	w.after = swept.Next
 	w.looked = len(swept.Lost) == 0
 	if w.looked && swept.Live < sweepPage/2 {

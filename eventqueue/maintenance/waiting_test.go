@@ -198,37 +198,51 @@ func TestFailedExplanationIsLogged(t *testing.T) {
 	}
 }
 
-// TestIdleRelayCountsAgain when there is an event, and it does not stop as long as runs are handed
-// in, which workers do up to a minute later.
+// TestIdleRelayCountsAgain when there is an event, or programs hand in counts of events that were too short to be seen. It does not stop as
+// long as runs are handed in, which workers do up to a minute later.
 func TestIdleRelayCountsAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		store := &counted{empty: empty{emittedAt: began.Add(30 * time.Minute), lostAt: began.Add(time.Hour)},
-			pages: append(make([]maintenance.Waiting, 2), maintenance.Waiting{EndedOf: 1}, maintenance.Waiting{EndedOf: 1}, maintenance.Waiting{})}
-		relay, err := maintenance.NewRelay(store, make(publishedAt, 1), maintenance.RelayConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- relay.Run(ctx) }()
-		var counts [2]int
-		for i := range counts {
-			<-time.After(29 * time.Minute)
-			store.mu.Lock()
-			counts[i] = store.counts
-			store.mu.Unlock()
-		}
-		if counts[0] != 7 {
-			t.Errorf("without an event the relay counted %d times, want 3 times after the last one that found something", counts[0])
-		}
-		if counts[1] < counts[0]+20 {
-			t.Errorf("with an event it counted %d times in 28 minutes, want each minute", counts[1]-counts[0])
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	const begins, never = 30 * time.Minute, 24 * time.Hour
+	for name, prepare := range map[string]func(store *empty, began time.Time){
+		"an event": func(store *empty, began time.Time) { store.emittedAt = began.Add(begins) },
+		"counts": func(store *empty, began time.Time) {
+			store.emittedAt, store.countedAt = began.Add(never), began.Add(begins)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { idleRelayCountsAgain(t, prepare) })
+		})
+	}
+}
+
+func idleRelayCountsAgain(t *testing.T, prepare func(store *empty, began time.Time)) {
+	t.Helper()
+	store := &counted{pages: append(make([]maintenance.Waiting, 2), maintenance.Waiting{EndedOf: 1}, maintenance.Waiting{EndedOf: 1}, maintenance.Waiting{})}
+	store.lostAt = time.Now().Add(time.Hour)
+	prepare(&store.empty, time.Now())
+	relay, err := maintenance.NewRelay(store, make(publishedAt, 1), maintenance.RelayConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- relay.Run(ctx) }()
+	var counts [2]int
+	for i := range counts {
+		<-time.After(29 * time.Minute)
+		store.mu.Lock()
+		counts[i] = store.counts
+		store.mu.Unlock()
+	}
+	if counts[0] != 7 {
+		t.Errorf("without an event the relay counted %d times, want 3 times after the last one that found something", counts[0])
+	}
+	if counts[1] < counts[0]+20 {
+		t.Errorf("afterwards it counted %d times in 28 minutes, want each minute", counts[1]-counts[0])
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }

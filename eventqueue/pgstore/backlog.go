@@ -20,6 +20,9 @@ const (
 	pendingDelayed = 20
 )
 
+// drainedWithin is how old the last row of a handler may be for the next count to write that it has no event any more.
+const drainedWithin = 10 * time.Minute
+
 // pendingColumnsSQL are what the statements below need of an event, and dueFreeSQL holds if such a row is due
 // and not running.
 const pendingColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state`
@@ -44,6 +47,10 @@ func ageSQL(due string) string {
 // unserved are scopes in which nothing runs and nothing has ended in recent minutes although an event
 // has been due for a minute. Runs on canvases beyond the bound of a minute are counted with those of
 // other canvases: then they may be of any of them.
+//
+// drained are scopes of the page without an event whose last row does not say so, or has counts of an earlier minute: 0 is
+// written for each minute in which something was counted, and once when the last event has ended. So a queue in which nothing happens has no rows.
+// Rows of others (minutes.go) have no count of what is pending.
 var countPendingSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT now, date_trunc('minute', now, 'UTC') AS minute, now - ` + mayrun.ValidForSQL + ` AS valid
@@ -90,10 +97,29 @@ WITH RECURSIVE clock AS MATERIALIZED (
         SELECT CASE WHEN c.n < share.events THEN c.n ELSE greatest(c.n, round(c.n::numeric * (c.newest - c.low + 1) / (c.high - c.low + 1)))::bigint END AS pending
     ) AS all_of
     WHERE c.n > 0
+), last_rows AS (
+    SELECT DISTINCT ON (m.canvas_id, m.module, m.name) m.*
+    FROM clock CROSS JOIN generate_series(clock.minute - $11::interval, clock.minute, '1 minute') AS asked (minute) CROSS JOIN LATERAL (
+        SELECT m.minute, m.canvas_id, m.module, m.name, m.pending, m.emitted + m.completed + m.failed + m.retried + m.cancelled > 0 AS counted
+        FROM event_minutes m WHERE m.minute = asked.minute AND (m.canvas_id, m.module, m.name) > ($4::uuid, $5::text, $6::text)
+    ) AS m
+    ORDER BY m.canvas_id, m.module, m.name, m.minute DESC
+), drained AS (
+    SELECT l.canvas_id, l.module, l.name
+    FROM clock CROSS JOIN last_rows l LEFT JOIN scopes AS next ON next.n = $1
+    WHERE (l.pending IS DISTINCT FROM 0 OR l.counted AND l.minute < clock.minute)
+      AND (l.pending IS NOT NULL OR l.canvas_id <> '00000000-0000-0000-0000-000000000000')
+      AND (next.n IS NULL OR (l.canvas_id, l.module, l.name) <= (next.canvas_id, next.module, next.name))
+      AND (l.canvas_id, l.module, l.name) NOT IN (SELECT canvas_id, module, name FROM estimated)
+    ORDER BY nullif(l.pending, 0) DESC NULLS LAST, l.canvas_id, l.module, l.name LIMIT $1
 ), written AS (
     INSERT INTO event_minutes AS e (minute, canvas_id, module, name, pending, oldest_due)
-    SELECT clock.minute, c.canvas_id, c.module, c.name, c.pending, c.oldest_due
-    FROM clock CROSS JOIN estimated c
+    SELECT clock.minute, c.*
+    FROM clock CROSS JOIN (
+        SELECT canvas_id, module, name, pending, oldest_due FROM estimated
+        UNION ALL
+        SELECT canvas_id, module, name, 0, NULL FROM drained
+    ) AS c
     ORDER BY c.canvas_id, c.module, c.name
     ON CONFLICT (minute, canvas_id, module, name) DO UPDATE SET pending = excluded.pending, oldest_due = excluded.oldest_due
     RETURNING true
@@ -128,7 +154,7 @@ WHERE (SELECT count(*) FROM written) >= 0`
 // CountWaiting implements maintenance.MinuteStore.
 func (s *Store) CountWaiting(ctx context.Context, after eventqueue.Scope) (w maintenance.Waiting, err error) {
 	arguments := []any{pendingScopes, pendingEvents, pendingDelayed, [16]byte(after.Canvas), after.Module, after.Name,
-		maintenance.UnservedAfter, maintenance.MaxUnserved, completeAfter, totalsSince}
+		maintenance.UnservedAfter, maintenance.MaxUnserved, completeAfter, totalsSince, drainedWithin}
 	err = s.jump(ctx, countPendingSQL, arguments, func(rows pgx.Rows) error {
 		var canvas *[16]byte
 		var module, name *string

@@ -15,5 +15,8 @@ func Listen(ctx context.Context, r worker.Reserve, wake func(lost bool)) error {
 // Searching is the store as a worker with some handlers searches it for lost notifications.
 func (s *Store) Searching(known eventqueue.HandlerSet) *Store { return s.searching(known) }
 
-// PendingEvents is how many events one count of what is pending reads.
-const PendingEvents = pendingEvents
+// PendingEvents is how many events one count of what is pending reads, and PendingScopes how many handlers it visits.
+const (
+	PendingEvents = pendingEvents
+	PendingScopes = pendingScopes
+)

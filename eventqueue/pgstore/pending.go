@@ -104,8 +104,9 @@ WITH clock AS MATERIALIZED (
     UNION ALL
     (SELECT id, canvas_id, true FROM page, clock WHERE locked_at > now + interval '1 day' LIMIT 10)
 )
-SELECT progress.next, progress.read, (SELECT count(*) FROM live), found.id, found.canvas_id, found.ahead
-FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read FROM page) AS progress LEFT JOIN found ON true`
+SELECT progress.next, progress.read, (SELECT count(*) FROM live), progress.counted, found.id, found.canvas_id, found.ahead
+FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read,
+    EXISTS (SELECT FROM event_minutes m WHERE m.minute >= (SELECT date_trunc('minute', now - interval '1 minute', 'UTC') FROM clock)) AS counted FROM page) AS progress LEFT JOIN found ON true`
 
 const (
 	// Whoever writes rows by SQL can write any year: times that arithmetic would
@@ -229,7 +230,7 @@ func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID,
 				canvas   *[16]byte
 				ahead    *bool
 			)
-			_, err := pgx.ForEachRow(rows, []any{&next, &swept.Read, &swept.Live, &id, &canvas, &ahead}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&next, &swept.Read, &swept.Live, &swept.Counted, &id, &canvas, &ahead}, func() error {
 				if next != nil {
 					swept.Next = *next
 				}

@@ -15,7 +15,7 @@ import (
 const minutesUpTo = 48 * time.Hour
 
 // latestMinutes are those that say what is pending now.
-const latestMinutes = 5 * time.Minute
+const latestMinutes = time.Hour
 
 // counted returns what was counted since a time, by handler.
 func counted(ctx context.Context, reader *inspect.Reader, filter inspect.Filter, since time.Duration) ([]inspect.Minute, error) {
@@ -60,7 +60,7 @@ func (p *program) showMinutes(ctx context.Context, reader *inspect.Reader, filte
 
 const (
 	noCounts      = "counts in this time"
-	countsHeading = "CANVAS  MODULE  NAME  EMITTED  COMPLETED  FAILED  RETRIED  CANCELLED  WAIT P50  WAIT P99  RUN P50  RUN P99  PENDING  OLDEST DUE"
+	countsHeading = "CANVAS  MODULE  NAME  EMITTED  COMPLETED  FAILED  RETRIED  CANCELLED  WAIT P50  WAIT P99  RUN P50  RUN P99  PENDING  OLDEST DUE  COUNTED"
 )
 
 func countsCells(c view.Counts) []any {
@@ -71,5 +71,5 @@ func countsCells(c view.Counts) []any {
 	if c.Pending != nil {
 		pending = fmt.Sprint(*c.Pending)
 	}
-	return []any{canvas, c.Module, c.Name, c.Emitted, c.Completed, c.Failed, c.Retried, c.Cancelled, c.WaitP50.Span(), c.WaitP99.Span(), c.RunP50.Span(), c.RunP99.Span(), pending, c.OldestDue.Age()}
+	return []any{canvas, c.Module, c.Name, c.Emitted, c.Completed, c.Failed, c.Retried, c.Cancelled, c.WaitP50.Span(), c.WaitP99.Span(), c.RunP50.Span(), c.RunP99.Span(), pending, c.OldestDue.Age(), c.CountedAt}
 }

@@ -32,9 +32,10 @@ func topCommand(p *program) *cobra.Command {
 			"events were emitted, and how many runs COMPLETED, FAILED for good, or are RETRIED; WAIT is from\n" +
 			"when an event was due to its start, RUN is how long its handler ran. PENDING is how many events\n" +
 			"have not ended, estimated if they are many, and OLDEST DUE for how long the oldest event that no\n" +
-			"worker runs has been due: cron counts these once a minute. Programs hand in their counts once a\n" +
-			"minute, so that this costs the database little, and reads no event. On a terminal it goes on until\n" +
-			"Ctrl-C; otherwise it prints once.",
+			"worker runs has been due: cron counts these once a minute, and COUNTED is the minute in which it\n" +
+			"did. A 0 holds until something happens; another number that is older than some minutes is not\n" +
+			"shown. Programs hand in their counts once a minute, so that this costs the database little, and\n" +
+			"reads no event. On a terminal it goes on until Ctrl-C; otherwise it prints once.",
 		Example: "  eventctl top\n" +
 			"  eventctl top --since 15m --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
 		Args: cobra.NoArgs,

@@ -24,8 +24,9 @@ type Counts struct {
 	WaitP99   *Seconds             `json:"wait_p99_seconds,omitempty"`
 	RunP50    *Seconds             `json:"run_p50_seconds,omitempty"`
 	RunP99    *Seconds             `json:"run_p99_seconds,omitempty"`
-	Pending   *int64               `json:"pending,omitempty" doc:"Events that had not ended at its end. Absent: there were none, or they were not counted."`
-	OldestDue *Seconds             `json:"oldest_due_seconds,omitempty" doc:"For how long the oldest due event that no worker ran had been due."`
+	Pending   *int64               `json:"pending,omitempty" doc:"Events that had not ended at its end, or of an hour the highest number of its minutes. Absent: they were not counted, or, of a sum, not lately."`
+	OldestDue *Seconds             `json:"oldest_due_seconds,omitempty" doc:"For how long the oldest due event that no worker ran had been due. Absent: there was none."`
+	CountedAt *time.Time           `json:"counted_at,omitempty" doc:"Of a sum: the minute in which what is pending was counted."`
 }
 
 // CountsPage has all counts of some handlers.
@@ -39,7 +40,7 @@ func CountsOf(m inspect.Minute) Counts {
 	return Counts{Begins: m.Begins.UTC(), Canvas: canvasOrAll(m.Canvas), Module: m.Module, Name: m.Name,
 		Emitted: m.Emitted, Completed: m.Completed, Failed: m.Failed, Retried: m.Retried, Cancelled: m.Cancelled,
 		WaitP50: Quantile(m.Wait, 0.5), WaitP99: Quantile(m.Wait, 0.99), RunP50: Quantile(m.Run, 0.5), RunP99: Quantile(m.Run, 0.99),
-		Pending: m.Pending, OldestDue: secondsOf(m.OldestDue)}
+		Pending: m.Pending, OldestDue: secondsOf(m.OldestDue), CountedAt: Time(m.CountedAt)}
 }
 
 // Quantile is a quantile of a histogram; nil of an empty one.
