@@ -21,6 +21,14 @@ type handlerData struct {
 	Numbers handlerNumbers
 }
 
+// Renews is how often the page is read again, in seconds: a week takes more statements.
+func (h handlerData) Renews() int {
+	if h.Numbers.byHour {
+		return 60
+	}
+	return 40
+}
+
 // newRule is a kind of rule and the form that adds one.
 type newRule struct {
 	operate.RuleKind

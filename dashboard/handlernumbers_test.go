@@ -18,7 +18,7 @@ func TestHandlerPageShowsItsNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := q.steering(access.Verbs()...)
-	b.wants(b.get("/handler?"+handlerForm(seeded).Encode()), 200, "<dt>Oldest due</dt>\n<dd>12m0s</dd>", "Runs in the last 6 hours", "From due to start",
+	b.wants(b.get("/handler?"+handlerForm(seeded).Encode()), 200, "<dt>Oldest due</dt>\n<dd>12m0s</dd>", "Events per minute", "From due to start",
 		"/events/"+q.ids[0].String(), "tried again", "&lt;script&gt;alert(", "No limit holds it back", "/failed?canvas=")
 	page := b.get("/handler?" + handlerForm(charge).Encode())
 	b.wants(page, 200, `<span class="state failed">failed</span>`, "card 60 was refused", "WORKER / charge_card", `data-h="At once">7<`)
@@ -29,6 +29,6 @@ func TestHandlerPageShowsItsNumbers(t *testing.T) {
 	b.wants(b.get("/failed?"+handlerForm(charge).Encode()), 200, "card # was refused")
 	b.wants(b.get("/failed?name=%00"), 400)
 	b.wants(b.get("/handler?"+handlerForm(eventqueue.Scope{Canvas: seeded.Canvas, Module: "WORKER", Name: "unheard_of"}).Encode()), 200,
-		"It has no counts in the last 6 hours", "None among the events that were looked at")
+		"It has no counts in the last hour", "None among the events that were looked at")
 	b.wants(b.get("/handlers"), 200, ">Per minute<")
 }

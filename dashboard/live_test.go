@@ -318,8 +318,8 @@ func TestRenewedPagesSendFewStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(handler.Close)
-	for _, path := range []string{"events", "failed", "handlers", "groups", "crons", "workers", "webhooks", "audit",
-		"handler?canvas=6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11&module=WORKER&name=greet"} {
+	for _, path := range []string{"events", "failed", "handlers", "groups", "crons", "workers", "webhooks", "audit", "?range=6h", "?range=24h", "?range=7d",
+		"handler?canvas=6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11&module=WORKER&name=greet", "handler?canvas=6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11&module=WORKER&name=greet&range=7d"} {
 		before := sent.sent.Load()
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+path, nil))

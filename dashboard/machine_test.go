@@ -99,11 +99,16 @@ func TestUnfinishedMinuteIsNoDrop(t *testing.T) {
 		list = append(list, m)
 	}
 	slices.Reverse(list)
-	for name, c := range map[string]chart{"of minutes": sparkline(list, now), "of hours": wideSparkline(list, now)} {
-		points := strings.Fields(c.Lines[0].Points)
-		_, want, _ := strings.Cut(points[len(points)/2], ",")
-		if last := points[len(points)-1]; !strings.HasSuffix(last, ","+want) {
-			t.Errorf("the line %s ends at %s, and goes on at %s", name, last, want)
+	points := strings.Fields(sparkline(list, now).Lines[0].Points)
+	_, want, _ := strings.Cut(points[len(points)/2], ",")
+	if last := points[len(points)-1]; !strings.HasSuffix(last, ","+want) {
+		t.Errorf("the line ends at %s, and goes on at %s", last, want)
+	}
+	for _, s := range spans {
+		counts, _, _ := charts(list, s.axis(now, list[0].Begins))
+		values := strings.Split(counts.Lines[1].Values, "|")
+		if last := values[len(values)-1]; last != values[len(values)-2] {
+			t.Errorf("the values of %s end with %s: %v", s.words, last, values)
 		}
 	}
 }

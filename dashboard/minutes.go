@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"eventsv2/eventqueue/inspect"
@@ -13,6 +14,12 @@ const (
 	shownFor    = time.Hour
 	handlersFor = 15 * time.Minute
 )
+
+// lastHour are those of some minutes that lie in the last hour.
+func lastHour(minutes []inspect.Minute, now time.Time) []inspect.Minute {
+	first, _ := slices.BinarySearchFunc(minutes, now.Add(-shownFor).Truncate(time.Minute), func(m inspect.Minute, t time.Time) int { return m.Begins.Compare(t) })
+	return minutes[first:]
+}
 
 // rateOf is how many runs have ended per minute of a time.
 func rateOf(sum *inspect.Minute, of time.Duration) string {

@@ -45,12 +45,15 @@ func (l layout) Refreshes() bool {
 }
 
 // Renews is how often the page is read again while it is looked at, in seconds, so that it sends at most 12 statements a
-// minute; 0: never. The overview has a stream.
+// minute; 0: never. An overview of the last hour has a stream.
 func (l layout) Renews() int {
+	if data, ok := l.Data.(interface{ Renews() int }); ok {
+		return data.Renews()
+	}
 	switch l.Page {
 	case "events", "crons", "workers", "webhooks", "audit", "operations":
 		return 20
-	case "event", "handlers", "handler", "groups":
+	case "event", "handlers", "groups":
 		return 40
 	case "failed": // may group 100,000 events
 		return 60

@@ -26,18 +26,25 @@ type shared struct {
 	activities  []inspect.Activity
 	workers     []inspect.Worker
 	rules       []operate.Rule
+	// counted is when counting began; zero: it is not known.
+	counted time.Time
+	// span is the time of the charts.
+	span span
 }
 
-// situation is the data of all overviews, read with four statements and a pulse.
+// situation is the data of some overviews, read with four statements and a pulse.
 type situation struct {
 	shared
 	totals map[eventqueue.CanvasID][]inspect.Minute
+	// hours come before totals in charts, if they are read.
+	hours inspect.HourSums
 }
 
 // part is the data of one overview. For a canvas, activities and rules are its own.
 type part struct {
 	shared
-	totals []inspect.Minute
+	// totals are those of the last hour, and charted those of the charts.
+	totals, charted []inspect.Minute
 	// now is the database's clock, if anything was counted.
 	now time.Time
 	// stands says that no run has ended, and why; nil: some have, or nothing is due.
@@ -47,16 +54,18 @@ type part struct {
 // of returns the part of one canvas; nil stands for all.
 func (s situation) of(canvas *eventqueue.CanvasID) part {
 	p := part{shared: s.shared, now: time.Now()}
-	if canvas == nil {
-		p.totals = s.totals[eventqueue.CanvasID{}]
-	} else {
-		p.totals = s.totals[*canvas]
-		p.activities = those(s.activities, func(a inspect.Activity) bool { return a.Canvas == *canvas })
-		p.rules = those(s.rules, func(r operate.Rule) bool { return r.Canvas == *canvas || r.Whole() })
+	var key eventqueue.CanvasID
+	if canvas != nil {
+		key = *canvas
+		p.activities = those(s.activities, func(a inspect.Activity) bool { return a.Canvas == key })
+		p.rules = those(s.rules, func(r operate.Rule) bool { return r.Canvas == key || r.Whole() })
 	}
-	if n := len(p.totals); n > 0 {
-		p.now = p.totals[n-1].AsOf
+	minutes := s.totals[key]
+	p.charted = followed(s.hours.Of[key], minutes, s.hours.Until)
+	if n := len(p.charted); n > 0 {
+		p.now = p.charted[n-1].AsOf
 	}
+	p.totals = lastHour(minutes, p.now)
 	return p
 }
 

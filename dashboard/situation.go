@@ -7,15 +7,22 @@ import (
 	"eventsv2/eventqueue/inspect"
 )
 
-func (d *dashboard) readSituation(ctx context.Context, of asked, pulse inspect.Pulse) (s situation, err error) {
-	s.relayRuns, s.foreign = pulse.RelayRuns, pulse.Foreign
+func (d *dashboard) readSituation(ctx context.Context, of asked, pulse inspect.Pulse, charted span) (s situation, err error) {
+	s.relayRuns, s.foreign, s.counted, s.span = pulse.RelayRuns, pulse.Foreign, pulse.CountedSince, charted
 	if pulse.QueueFills() {
 		s.queueUsage = pulse.QueueUsage
 		if s.queueHolder, err = d.Reader.QueueHolder(ctx); err != nil {
 			return s, err
 		}
 	}
-	if s.totals, err = d.Reader.Totals(ctx, of.all, of.canvases, shownFor); err != nil {
+	since := charted.read()
+	if charted.byHour() {
+		if s.hours, err = d.Reader.HourTotals(ctx, of.all, of.canvases, since); err != nil {
+			return s, err
+		}
+		since = afterHours(s.hours)
+	}
+	if s.totals, err = d.Reader.Totals(ctx, of.all, of.canvases, since); err != nil {
 		return s, err
 	}
 	if s.activities, err = d.Reader.Activities(ctx, of.all, of.canvases); err != nil {
@@ -52,9 +59,9 @@ func (d *dashboard) standstill(ctx context.Context, p part) (*standstill, error)
 	return s, nil
 }
 
-// readParts reads what is asked for.
+// readParts reads what is asked for, with the charts of an hour.
 func (d *dashboard) readParts(ctx context.Context, of asked, pulse inspect.Pulse) (map[eventqueue.CanvasID]part, error) {
-	s, err := d.readSituation(ctx, of, pulse)
+	s, err := d.readSituation(ctx, of, pulse, spans[0])
 	if err != nil {
 		return nil, err
 	}

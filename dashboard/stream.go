@@ -95,7 +95,7 @@ func (d *dashboard) send(w http.ResponseWriter, r *http.Request, s watcher, last
 		select {
 		case p := <-s.news:
 			var err error
-			if text, err = d.rendered(p, s.who); err != nil {
+			if text, err = d.rendered(p, s); err != nil {
 				d.Log.Error("write an overview for a stream", zap.Error(err))
 				return
 			}
@@ -123,9 +123,9 @@ func (d *dashboard) staysIn(r *http.Request) bool {
 }
 
 // rendered is the overview as an event.
-func (d *dashboard) rendered(p part, who viewer) (string, error) {
+func (d *dashboard) rendered(p part, s watcher) (string, error) {
 	var page bytes.Buffer
-	v := layout{Base: d.Prefix, Page: "overview", Now: time.Now().UTC(), Who: who, Data: d.overviewOf(p, who)}
+	v := layout{Base: d.Prefix, Page: "overview", Now: time.Now().UTC(), Who: s.who, Data: d.overviewOf(p, s.who, s.canvas)}
 	if err := d.pages["overview"].ExecuteTemplate(&page, "live", v); err != nil {
 		return "", err
 	}

@@ -29,6 +29,23 @@ func (r *Reader) MinutesOf(ctx context.Context, since time.Duration, scopes ...e
 	return walked(ctx, r, scanMinute, minutesOfSQL, uuids(canvases), modules, names, since)
 }
 
+const hoursOfSQL = `
+SELECT e.hour, e.canvas_id, e.module, e.name, e.emitted, e.completed, e.failed, e.retried, e.cancelled, e.waits, e.runs, e.pending, e.oldest_due, clock_timestamp()
+FROM generate_series(date_trunc('hour', clock_timestamp() - $4::interval, 'UTC'), clock_timestamp(), '1 hour') AS asked (hour)
+CROSS JOIN LATERAL (
+    SELECT * FROM event_hours h WHERE h.hour = asked.hour AND h.canvas_id = $1 AND h.module = $2 AND h.name = $3 LIMIT 1) AS e
+ORDER BY e.hour`
+
+// HoursOf returns the counts of a handler in each hour of the time since that cron has summed up. Its cost grows with that time.
+func (r *Reader) HoursOf(ctx context.Context, since time.Duration, scope eventqueue.Scope) (HourSums, error) {
+	sums, err := r.until(ctx, "event_hours", since)
+	if err != nil {
+		return sums, err
+	}
+	sums.Of[scope.Canvas], err = walked(ctx, r, scanMinute, hoursOfSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, since)
+	return sums, err
+}
+
 const countedSQL = `
 SELECT canvas_id, module, name, sum(emitted + completed + failed + retried + cancelled)::bigint
 FROM event_minutes

@@ -97,16 +97,35 @@ func TestHeldShowsTheLocksOfEachWorker(t *testing.T) {
 	}
 }
 
-// TestCountsAreReadByTheirIndex: a read of the counts of the last minutes does not read those of all days.
-func TestCountsAreReadByTheirIndex(t *testing.T) {
-	t.Parallel()
-	ctx, config := testenv.Context(t), testenv.Pool(t).Config()
-	config.MaxConns = 1 // it reports what it has scanned
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+// onePool makes a pool with one connection, which reports what it has read.
+func onePool(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	config := testenv.Pool(t).Config()
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(testenv.Context(t), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	return pool
+}
+
+// countRowsRead returns how many rows of a table have been read so far.
+func countRowsRead(t *testing.T, pool *pgxpool.Pool, table string) (n int) {
+	t.Helper()
+	if _, err := pool.Exec(testenv.Context(t), `SELECT pg_stat_force_next_flush()`); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.QueryRow(testenv.Context(t), `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = $1`, table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestCountsAreReadByTheirIndex: a read of the counts of the last minutes does not read those of all days.
+func TestCountsAreReadByTheirIndex(t *testing.T) {
+	t.Parallel()
+	ctx, pool := testenv.Context(t), onePool(t)
 	const old = 3000
 	if _, err := pool.Exec(ctx, `INSERT INTO event_minutes (minute, canvas_id, module, name, pending)
 		SELECT now() - i * interval '1 minute', gen_random_uuid(), 'm', 'n', 1 FROM generate_series(1000, 999 + $1) AS i`, old); err != nil {
@@ -115,16 +134,7 @@ func TestCountsAreReadByTheirIndex(t *testing.T) {
 	if _, err := pool.Exec(ctx, `ANALYZE event_minutes`); err != nil { // as autovacuum does
 		t.Fatal(err)
 	}
-	read := func() (n int) {
-		t.Helper()
-		if _, err := pool.Exec(ctx, `SELECT pg_stat_force_next_flush()`); err != nil {
-			t.Fatal(err)
-		}
-		if err := pool.QueryRow(ctx, `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'event_minutes'`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	read := func() int { return countRowsRead(t, pool, "event_minutes") }
 	scope, reader := inspectedScope(), inspect.New(pool)
 	for name, ask := range map[string]func() error{
 		"Totals": func() error {

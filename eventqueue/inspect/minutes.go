@@ -37,6 +37,8 @@ type Minute struct {
 	OldestDue *time.Duration
 	// CountedAt is, of a sum, the beginning of the minute whose count Pending is; zero without Pending.
 	CountedAt time.Time
+	// Unsummed reports that there are counts whose sums are not known. Only Totals returns such minutes.
+	Unsummed bool
 	// AsOf is when it was read, by the database's clock.
 	AsOf time.Time
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,6 +22,8 @@ type Pulse struct {
 	QueueUsage, QueueLimit float64
 	// Foreign reports whether workers got notifications of another queue in the last minutes.
 	Foreign bool
+	// CountedSince is the first minute of the last eight days that has counts; zero: none has.
+	CountedSince time.Time
 }
 
 // What a transaction has written has its number, xmin, so that the sum over all rows changes with any of them. The two
@@ -31,13 +34,18 @@ SELECT relay, usage, bound, shared, concat_ws(' ', relay, shared, CASE WHEN usag
     (SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM scheduling_rules),
     (SELECT concat(sum(counted.rows), '/', sum(counted.changes), '/', max(recent.minute) FILTER (WHERE counted.rows > 0))
      FROM (SELECT date_trunc('minute', clock_timestamp() - ago * interval '1 minute', 'UTC') AS minute FROM generate_series(0, 1) AS ago OFFSET 0) AS recent
-     CROSS JOIN LATERAL (SELECT count(*) AS rows, sum(xmin::text::bigint) AS changes FROM event_minutes m WHERE m.minute = recent.minute) AS counted))
+     CROSS JOIN LATERAL (SELECT count(*) AS rows, sum(xmin::text::bigint) AS changes FROM event_minutes m WHERE m.minute = recent.minute) AS counted)),
+    (SELECT minute FROM event_minutes WHERE minute >= (SELECT date_trunc('minute', clock_timestamp() - interval '8 days', 'UTC')) ORDER BY minute LIMIT 1)
 FROM (SELECT ` + pgsession.RelayRunsSQL + ` AS relay, pg_notification_queue_usage() AS usage, events_v2_notify_limit() AS bound,
     EXISTS (SELECT FROM events_v2_settings WHERE foreign_at > clock_timestamp() - interval '3 minutes') AS shared) AS relays`
 
 // Pulse reads the pulse.
 func (r *Reader) Pulse(ctx context.Context) (p Pulse, err error) {
-	err = r.pool.QueryRow(ctx, pulseSQL).Scan(&p.RelayRuns, &p.QueueUsage, &p.QueueLimit, &p.Foreign, &p.Mark)
+	var since *time.Time
+	err = r.pool.QueryRow(ctx, pulseSQL).Scan(&p.RelayRuns, &p.QueueUsage, &p.QueueLimit, &p.Foreign, &p.Mark, &since)
+	if since != nil {
+		p.CountedSince = *since
+	}
 	return p, err
 }
 

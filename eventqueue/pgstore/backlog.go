@@ -237,10 +237,15 @@ SELECT EXISTS (SELECT FROM complete) AND (SELECT count(*) FROM written) >= 0`
 
 // SumHour implements maintenance.MinuteStore.
 func (s *Store) SumHour(ctx context.Context) (summed bool, err error) {
-	if err := s.pool.QueryRow(ctx, sumHourSQL, MinuteScopes, completeAfter).Scan(&summed); err != nil {
+	var totalled bool
+	err = s.pool.QueryRow(ctx, sumHourSQL, MinuteScopes, completeAfter).Scan(&summed)
+	if err == nil {
+		err = s.pool.QueryRow(ctx, sumHourTotalsSQL, hourTotalsFor).Scan(&totalled)
+	}
+	if err != nil {
 		return false, fmt.Errorf("sum up an hour: %w", err)
 	}
-	return summed, nil
+	return summed || totalled, nil
 }
 
 // pruneSQL deletes the oldest rows of a table, by the time in a column. It leaves those that another
@@ -265,6 +270,7 @@ func (s *Store) PruneMinutes(ctx context.Context, minutesFor, hoursFor time.Dura
 		{"event_minutes", "minute", minutesFor},
 		{"event_minute_totals", "minute", min(minutesFor, totalsFor)},
 		{"event_hours", "hour", hoursFor},
+		{"event_hour_totals", "hour", min(hoursFor, hourTotalsFor)},
 		{"webhook_minutes", "minute", minutesFor},
 		{"webhook_sources", "served_at", hoursFor}, // which are few
 	} {

@@ -48,8 +48,8 @@ var needs = map[Work]map[string][]string{
 		"cron_definitions": {"SELECT", "UPDATE"}, "cron_records": {"SELECT", "INSERT", "DELETE"},
 		"event_attempts": {"SELECT", "UPDATE", "DELETE"}, "event_workers": {"SELECT", "UPDATE", "DELETE"}, "events_id_seq": {"USAGE"},
 		"event_minutes": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_hours": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-		"event_minute_totals": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-		"webhook_minutes":     {"SELECT", "DELETE"}, "webhook_sources": {"SELECT", "DELETE"},
+		"event_minute_totals": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_hour_totals": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+		"webhook_minutes": {"SELECT", "DELETE"}, "webhook_sources": {"SELECT", "DELETE"},
 	},
 }
 

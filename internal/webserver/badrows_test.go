@@ -51,6 +51,8 @@ var goodRows = []string{
 		VALUES (date_trunc('hour', now()), $1, 'WORKER', 'send', 1, 1, 1, 1, '{1,2}', '{1,2}', 1, '1 s')`,
 	`INSERT INTO event_minute_totals (minute, of_all, canvas_id, emitted, completed, failed, retried, cancelled, waits, pending, oldest_due)
 		VALUES (date_trunc('minute', now()) - interval '5 minutes', true, '00000000-0000-0000-0000-000000000000', 1, 1, 1, 1, 0, '{1,2}', 1, '1 s')`,
+	`INSERT INTO event_hour_totals (hour, of_all, canvas_id, emitted, completed, failed, retried, cancelled, waits, pending, oldest_due)
+		VALUES (date_trunc('hour', now()) - interval '5 hours', true, '00000000-0000-0000-0000-000000000000', 1, 1, 1, 1, 0, '{1,2}', 1, '1 s')`,
 	`INSERT INTO webhook_sources (source, canvas_id, scheme, served_at, received_at, refusals)
 		VALUES ('github', $1, 'github', now(), now(), '[{"at": "2026-01-02T03:04:05Z", "outcome": "too old", "reason": "late"}]')`,
 	`INSERT INTO webhook_minutes (minute, source, canvas_id, outcome, requests) VALUES (date_trunc('minute', now()), 'github', $1, 'accepted', 1)`,
@@ -140,7 +142,7 @@ func addBadRow(ctx context.Context, t *testing.T, pool *pgxpool.Pool, table, fir
 	t.Helper()
 	// The other columns of such a key name what the row is of, such as an event that has a page.
 	varied := map[string]string{"event_attempts": "attempt", "cron_records": "slot", "event_minutes": "minute", "event_hours": "hour",
-		"event_minute_totals": "minute", "webhook_minutes": "minute"}[table]
+		"event_minute_totals": "minute", "event_hour_totals": "hour", "webhook_minutes": "minute"}[table]
 	var names, exprs []string
 	for _, c := range columns {
 		expr := "t." + c.Name
@@ -174,7 +176,7 @@ func addBadRow(ctx context.Context, t *testing.T, pool *pgxpool.Pool, table, fir
 // paths are the paths of all pages, and of all reads of the API.
 func (v *visitor) paths() (list []string) {
 	v.t.Helper()
-	list = []string{"/", "/handlers", "/events", "/events?state=failed", "/events?canvas=" + goodCanvas, "/events/1", "/events/2", "/events/3", "/failed", "/workers", "/events/1/edit",
+	list = []string{"/", "/?range=24h", "/?range=7d", "/handlers", "/events", "/events?state=failed", "/events?canvas=" + goodCanvas, "/events/1", "/events/2", "/events/3", "/failed", "/workers", "/events/1/edit",
 		"/handler?canvas=" + goodCanvas + "&module=WORKER&name=send", "/groups", "/groups?canvas=" + goodCanvas, "/crons", "/crons?canvas=" + goodCanvas, "/webhooks", "/audit", "/audit?event=1",
 		"/tokens", "/operations", "/operations/" + goodID}
 	var api struct {

@@ -41,7 +41,7 @@ const (
 
 // pages are the requests: those of the dashboard, and the reads of the API.
 func pages() []string {
-	return []string{"/", "/?" + ofFirstPage, "/?" + ofSmallPage, "/handlers", "/handlers?" + ofFirstPage, "/handler?" + ofFirstPage + "&module=WORKER&name=handler_1",
+	return []string{"/", "/?" + ofFirstPage, "/?" + ofSmallPage, "/?range=6h", "/?range=24h", "/?range=7d", "/?range=24h&" + ofFirstPage, "/?range=24h&" + ofSmallPage, "/?range=7d&" + ofFirstPage, "/?range=7d&" + ofSmallPage, "/handlers", "/handlers?" + ofFirstPage, "/handler?" + ofFirstPage + "&module=WORKER&name=handler_1", "/handler?" + ofFirstPage + "&module=WORKER&name=handler_1&range=24h", "/handler?" + ofFirstPage + "&module=WORKER&name=handler_1&range=7d",
 		"/events", "/events?" + ofFirstPage, "/events?" + ofSmallPage, "/events?" + ofSmallPage + "&state=paused", "/events?state=running", "/events?state=behind", "/events?state=paused&name=nobody",
 		"/events?name=nobody", "/events?" + ofFirstPage + "&name=nobody", "/events?attribute=user%3Du7", "/events?attribute=user%3Dnobody", "/events?state=failed", "/events?state=cancelled&" + ofSmallPage,
 		"/events?state=failed&name=nobody", "/events/1", "/events/7", "/events/1/edit", "/failed", "/failed?" + ofSmallPage, "/failed?" + ofFirstPage + "&module=WORKER&name=handler_1", "/groups", "/groups?" + ofSmallPage,
