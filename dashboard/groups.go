@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/view"
 )
 
@@ -65,9 +66,11 @@ func (d *dashboard) groups(r *http.Request) (string, any, error) {
 	if data.Groups, err = d.explainGroups(r, groups); err != nil {
 		return "", nil, err
 	}
-	if data.Rates, err = d.rates(r, filter.Canvas); err != nil {
+	rates, err := d.Store.RateLimits(r.Context(), filter.Canvas)
+	if err != nil {
 		return "", nil, err
 	}
+	data.Rates = ratesOf(rates)
 	data.MoreRates = max(0, len(data.Rates)-limitsShown)
 	data.Rates = data.Rates[:len(data.Rates)-data.MoreRates]
 	limits, err := d.Reader.LimitsInUse(r.Context(), filter.Canvas, limitsShown+1)
@@ -100,14 +103,13 @@ func (d *dashboard) explainGroups(r *http.Request, groups []inspect.WaitingGroup
 	return rows, nil
 }
 
-// rates returns the rate limits with their use, the fullest first.
-func (d *dashboard) rates(r *http.Request, canvas *eventqueue.CanvasID) ([]view.RateStatus, error) {
-	limits, err := d.Store.RateLimits(r.Context(), canvas)
+// ratesOf are rate limits with their use, the fullest first.
+func ratesOf(limits []operate.RateStatus) []view.RateStatus {
 	rows := view.All(limits, view.RateStatusOf)
 	slices.SortStableFunc(rows, func(a, b view.RateStatus) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Part(), a.Part()))
 	})
-	return rows, err
+	return rows
 }
 
 // withGroup is an address that goes on after a group. The name of a group may have characters that an address has not.

@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/view"
 )
@@ -15,7 +16,7 @@ import (
 // handlerData is the page of one handler on a canvas, on which rules are added and lifted.
 type handlerData struct {
 	eventqueue.Scope
-	Rules   []ruleRow
+	States  []standingRow
 	New     []newRule // that the viewer may add, and that are not there for exactly this handler
 	Problem string    // of the form that was sent
 	Numbers handlerNumbers
@@ -35,9 +36,9 @@ type newRule struct {
 	Form ruleForm
 }
 
-// ruleRow is a rule that holds back events of the handler.
-type ruleRow struct {
-	view.Rule
+// standingRow is a state of the handler; a rule may be lifted there.
+type standingRow struct {
+	stateRow
 	MayLift bool
 }
 
@@ -83,8 +84,6 @@ func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data h
 	}
 	there := map[operate.RuleType]bool{}
 	for _, rule := range rules {
-		kind := operate.KindOf(rule.Type)
-		data.Rules = append(data.Rules, ruleRow{view.RuleOf(rule), kind.Known() && !rule.Whole() && d.mayChange(r, view.VerbOf(kind), scope.Canvas)})
 		if rule.RuleScope == (operate.RuleScope{Scope: scope}) {
 			there[rule.Type] = true
 		}
@@ -94,8 +93,19 @@ func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data h
 			data.New = append(data.New, newRule{RuleKind: kind})
 		}
 	}
-	data.Numbers, err = d.readNumbers(r, scope)
-	return data, err
+	facts := inspect.HandlerFacts{Rules: rules}
+	if data.Numbers, err = d.readNumbers(r, scope, &facts); err != nil {
+		return data, err
+	}
+	for _, standing := range facts.States(scope) {
+		row := standingRow{stateRow: stateRowOf(standing)}
+		if rule := standing.Rule; rule != nil {
+			kind := operate.KindOf(rule.Type)
+			row.MayLift = kind.Known() && !rule.Whole() && d.mayChange(r, view.VerbOf(kind), scope.Canvas)
+		}
+		data.States = append(data.States, row)
+	}
+	return data, nil
 }
 
 // handlerToChange returns the rules as the viewer changes them, and the handler of a form.

@@ -26,7 +26,7 @@ func handlerForm(scope eventqueue.Scope, fields ...string) url.Values {
 // A handler is paused with a reason and an end, and unpaused; blocked, and unblocked. Each is in the audit log.
 func TestHandlerCanBePausedFromItsPage(t *testing.T) {
 	t.Parallel()
-	q := newQueue(t).seed()
+	q := newQueue(t).seed().connected(seeded.Name)
 	b := q.steering(access.Verbs()...)
 	at := "/handler?" + handlerForm(seeded).Encode()
 	b.wants(b.get("/handlers"), 200, strings.ReplaceAll("/handler?canvas="+seeded.Canvas.String(), "&", "&amp;"))
@@ -74,7 +74,7 @@ func TestAddWiderAndNarrowerRules(t *testing.T) {
 // What holds a handler with others back, or only a part of it, is lifted on its page as well, and by and by.
 func TestLiftWiderAndNarrowerRules(t *testing.T) {
 	t.Parallel()
-	q := newQueue(t).seed()
+	q := newQueue(t).seed().connected(seeded.Name)
 	b := q.steering(access.Verbs()...)
 	at := "/handler?" + handlerForm(seeded).Encode()
 	for _, scope := range []operate.RuleScope{

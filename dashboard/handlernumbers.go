@@ -30,7 +30,8 @@ type handlerNumbers struct {
 	Recent                  []inspect.RecentError
 }
 
-func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope) (data handlerNumbers, err error) {
+// readNumbers reads the numbers of a handler, and retains what its states follow from.
+func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope, facts *inspect.HandlerFacts) (data handlerNumbers, err error) {
 	charted, err := spanOf(r)
 	if err != nil {
 		return data, err
@@ -53,16 +54,20 @@ func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope) (data h
 	}
 	data = numbersOf(followed(hours.Of[scope.Canvas], minutes, hours.Until), minutes, charted, pulse.CountedSince)
 	data.Spans = charted.links(d.Prefix + handlerPath(scope) + "&")
+	if facts.Minutes = minutes; since < inspect.ActivityFor {
+		if facts.Minutes, err = d.Reader.MinutesOf(r.Context(), inspect.ActivityFor, scope); err != nil {
+			return data, err
+		}
+	}
 	if data.Recent, err = d.Reader.RecentErrors(r.Context(), scope, errorsShown); err != nil {
 		return data, err
 	}
-	limits, err := d.Reader.LimitsOfHandler(r.Context(), scope)
-	if err != nil {
+	if facts.Limits, err = d.Reader.LimitsOfHandlers(r.Context(), scope); err != nil {
 		return data, err
 	}
-	data.Limits = view.All(limits, view.LimitInUseOf)
-	rates, err := d.rates(r, &scope.Canvas)
-	data.Rates = slices.DeleteFunc(rates, func(l view.RateStatus) bool { return !l.Scope().WholeCanvas() && l.Scope() != scope })
+	data.Limits = view.All(facts.Limits, view.LimitInUseOf)
+	err = d.readFacts(r, &scope.Canvas, facts)
+	data.Rates = slices.DeleteFunc(ratesOf(facts.Rates), func(l view.RateStatus) bool { return !l.Scope().WholeCanvas() && l.Scope() != scope })
 	return data, err
 }
 

@@ -16,7 +16,7 @@ import (
 type handlerRow struct {
 	view.Counts
 	Rate, Errors string
-	Rules        []view.Rule
+	States       []stateRow
 	Spark        chart
 }
 
@@ -24,8 +24,10 @@ const handlersShown = 100
 
 type handlersData struct {
 	Rows []handlerRow
-	More int
-	For  string
+	// Alone are rules for names that begin in some way, of which no handler has counts.
+	Alone []view.Rule
+	More  int
+	For   string
 }
 
 func (d *dashboard) handlers(r *http.Request) (string, any, error) {
@@ -41,12 +43,19 @@ func (d *dashboard) handlers(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	held := heldOf(rules, counted)
+	held, alone := heldOf(rules, counted)
 	scopes := ranked(counted, held)
-	data := handlersData{For: fmt.Sprintf("%d minutes", int(handlersFor.Minutes())), More: max(0, len(scopes)-handlersShown)}
+	data := handlersData{Alone: view.All(alone, view.RuleOf), For: fmt.Sprintf("%d minutes", int(handlersFor.Minutes())), More: max(0, len(scopes)-handlersShown)}
 	scopes = scopes[:min(len(scopes), handlersShown)]
 	minutes, err := d.Reader.MinutesOf(r.Context(), handlersFor, scopes...)
 	if err != nil {
+		return "", nil, err
+	}
+	facts := inspect.HandlerFacts{Rules: rules, Minutes: minutes}
+	if facts.Limits, err = d.Reader.LimitsOfHandlers(r.Context(), scopes...); err != nil {
+		return "", nil, err
+	}
+	if err := d.readFacts(r, filter.Canvas, &facts); err != nil {
 		return "", nil, err
 	}
 	of, sums := map[eventqueue.Scope][]inspect.Minute{}, map[eventqueue.Scope]inspect.Minute{}
@@ -59,31 +68,40 @@ func (d *dashboard) handlers(r *http.Request) (string, any, error) {
 	for _, scope := range scopes {
 		sum := sums[scope]
 		sum.Scope = scope // of one that is only held back there are no counts
-		data.Rows = append(data.Rows, handlerRow{view.CountsOf(sum), rateOf(&sum, handlersFor), errorsOf(&sum), view.All(held[scope], view.RuleOf), sparkline(of[scope], sum.AsOf)})
+		row := handlerRow{view.CountsOf(sum), rateOf(&sum, handlersFor), errorsOf(&sum), nil, sparkline(of[scope], sum.AsOf)}
+		if row.Canvas != nil { // the sum of others has no state
+			row.States = view.All(facts.States(scope), stateRowOf)
+		}
+		data.Rows = append(data.Rows, row)
 	}
 	return "Handlers", data, nil
 }
 
 // heldOf are the rules that hold back events of the handlers that have counts, also those that are about more of them, and of the
-// handlers that have none but are named by a rule.
-func heldOf(rules []operate.Rule, counted map[eventqueue.Scope]int64) map[eventqueue.Scope][]operate.Rule {
-	held := map[eventqueue.Scope][]operate.Rule{}
+// handlers that have none but are named by a rule. alone are those for names that begin in a way that none of these does.
+func heldOf(rules []operate.Rule, counted map[eventqueue.Scope]int64) (held map[eventqueue.Scope]int, alone []operate.Rule) {
+	held = map[eventqueue.Scope]int{}
 	for _, rule := range rules {
-		known := false
+		known := rule.Whole()
 		for scope := range counted {
 			if rule.Overlaps(operate.RuleScope{Scope: scope}) {
-				held[scope], known = append(held[scope], rule), true
+				held[scope]++
+				known = true
 			}
 		}
-		if !known && !rule.Whole() {
-			held[rule.Scope] = append(held[rule.Scope], rule)
+		switch {
+		case known:
+		case rule.Prefix:
+			alone = append(alone, rule)
+		default:
+			held[rule.Scope]++
 		}
 	}
-	return held
+	return held, alone
 }
 
 // ranked are the handlers that have counts or are held back: these first, and those with the highest counts.
-func ranked(counted map[eventqueue.Scope]int64, held map[eventqueue.Scope][]operate.Rule) []eventqueue.Scope {
+func ranked(counted map[eventqueue.Scope]int64, held map[eventqueue.Scope]int) []eventqueue.Scope {
 	scopes := slices.Collect(maps.Keys(counted))
 	for scope := range held {
 		if _, known := counted[scope]; !known {
@@ -91,7 +109,7 @@ func ranked(counted map[eventqueue.Scope]int64, held map[eventqueue.Scope][]oper
 		}
 	}
 	slices.SortFunc(scopes, func(a, b eventqueue.Scope) int {
-		return cmp.Or(cmp.Compare(len(held[b]), len(held[a])), cmp.Compare(counted[b], counted[a]),
+		return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(counted[b], counted[a]),
 			slices.Compare(a.Canvas[:], b.Canvas[:]), cmp.Compare(a.Module, b.Module), cmp.Compare(a.Name, b.Name))
 	})
 	return scopes

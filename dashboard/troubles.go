@@ -21,8 +21,6 @@ const (
 	lateAfter = 5 * time.Minute
 	// growsAfter is how long it must be due if that was less some minutes before.
 	growsAfter = 2 * time.Minute
-	// failingRuns is how many runs of a handler must have ended, all of them without success.
-	failingRuns = 3
 	// troublesOfAKind is how many handlers with the same trouble are named.
 	troublesOfAKind = 3
 )
@@ -72,8 +70,11 @@ func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 	if failed > 0 {
 		r.add("/failed?within=1", "See what failed", "%s failed for good in the last hour.", printing.Plural(failed, "event"))
 	}
-	if n := len(rules); n > 0 {
-		r.add("/handlers", "See the handlers", "%s held back by a pause or a block.", map[bool]string{true: "1 handler is", false: fmt.Sprint(n) + " handlers are"}[n == 1])
+	switch n := len(rules); {
+	case n == 1:
+		r.add("/handlers", "See the handlers", "1 pause or block holds events back.")
+	case n > 1:
+		r.add("/handlers", "See the handlers", "%d pauses and blocks hold events back.", n)
 	}
 	return r.list
 }
@@ -111,9 +112,9 @@ func (r *reporter) stands(s *standstill) {
 
 // unknown reports handlers with something due that no live worker has, whatever the modifier.
 func (r *reporter) unknown(p part) {
-	known := served(p.workers)
+	serving := inspect.ServingOf(p.workers)
 	list := those(p.due(), func(a inspect.Activity) bool {
-		return !p.named(a.Scope) && a.Module != "" && a.Canvas != (eventqueue.CanvasID{}) && !known[a.Scope] && !known[eventqueue.Scope{Module: a.Module, Name: a.Name}]
+		return !p.named(a.Scope) && a.Module != "" && a.Canvas != (eventqueue.CanvasID{}) && !serving.Serves(a.Scope)
 	})
 	for i, a := range list {
 		if i == troublesOfAKind {
@@ -122,24 +123,6 @@ func (r *reporter) unknown(p part) {
 		}
 		r.add(eventsLink(a.Scope, ""), "See its events", "No live worker has the handler %s: its oldest event has been due for %s.", handlerName(a.Scope), humantime.Age(*a.OldestDue))
 	}
-}
-
-// served are the handlers that live workers have; with the zero Canvas, on every canvas.
-func served(workers []inspect.Worker) map[eventqueue.Scope]bool {
-	scopes := map[eventqueue.Scope]bool{}
-	for i := range workers {
-		w := &workers[i]
-		if w.State != inspect.WorkerLive {
-			continue
-		}
-		for _, key := range w.Handlers.Everywhere {
-			scopes[eventqueue.Scope{Module: key.Module, Name: key.Name}] = true
-		}
-		for _, h := range w.Handlers.OnCanvas {
-			scopes[eventqueue.Scope{Canvas: h.Canvas, Module: h.Key.Module, Name: h.Key.Name}] = true
-		}
-	}
-	return scopes
 }
 
 // late reports that the oldest event that may run has been due for long, or for longer and longer.
@@ -162,7 +145,7 @@ func (r *reporter) late(p part) {
 func (r *reporter) failing(p part) {
 	n := 0
 	for _, a := range p.activities {
-		if a.Completed > 0 || a.Unsuccessful < failingRuns || a.Module == "" {
+		if !a.Failing() || a.Module == "" {
 			continue
 		}
 		if n++; n <= troublesOfAKind {

@@ -117,7 +117,7 @@ func TestOverviewNamesTroubles(t *testing.T) {
 					q.t.Fatal(err)
 				}
 			},
-			[]string{"1 handler is held back by a pause or a block."}, []string{"No run has ended", "The oldest event", "No live worker"},
+			[]string{"1 pause or block holds events back."}, []string{"No run has ended", "The oldest event", "No live worker"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -275,12 +275,9 @@ func (f *facts) runnable(lock machine.Lock) Reason {
 	}
 }
 
-// text says that the slots of so many workers are full.
+// text says that the slots of so many workers are full, and since when.
 func (s WorkerSlots) text(workers int, now time.Time) string {
-	text := fmt.Sprintf("all %d slots of %d workers are busy", s.Of, workers)
-	if workers == 1 {
-		text = fmt.Sprintf("all %d slots of the worker are busy", s.Of)
-	}
+	text := s.busy(workers)
 	if s.OldestSince != nil {
 		text += ", the oldest since " + at(*s.OldestSince, now)
 	}
@@ -288,6 +285,13 @@ func (s WorkerSlots) text(workers int, now time.Time) string {
 		text += fmt.Sprintf("; %d handlers have not returned though their time is over", s.Hung)
 	}
 	return text
+}
+
+func (s WorkerSlots) busy(workers int) string {
+	if workers == 1 {
+		return fmt.Sprintf("all %d slots of the worker are busy", s.Of)
+	}
+	return fmt.Sprintf("all %d slots of %d workers are busy", s.Of, workers)
 }
 
 func (s WorkerSlots) remedy() string {

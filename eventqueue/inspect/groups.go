@@ -115,23 +115,28 @@ const limitsInUseSQL = `
 SELECT w.canvas_id, w.group_key, w.max_running,
     ` + countedGroupSQL + `
 FROM (SELECT canvas_id, group_key, max_running FROM concurrency_limits
-      WHERE ($1::uuid IS NULL OR canvas_id = $1) AND ($2::text[] IS NULL OR group_key = ANY ($2))
+      WHERE ($1::uuid IS NULL OR canvas_id = $1) AND ($2::uuid[] IS NULL OR (canvas_id, group_key) IN (SELECT * FROM unnest($2, $5::text[])))
       ORDER BY canvas_id, group_key LIMIT $3) AS w
 ORDER BY w.canvas_id, w.group_key`
 
 // LimitsInUse returns at most limit concurrency limits of a canvas or, with nil, of all, in the order of the database.
 func (r *Reader) LimitsInUse(ctx context.Context, canvas *eventqueue.CanvasID, limit int) ([]LimitInUse, error) {
-	return r.limitsInUse(ctx, canvas, nil, limit)
+	return r.limitsInUse(ctx, canvas, nil, nil, limit)
 }
 
-// LimitsOfHandler returns the concurrency limits of a handler, and of its canvas.
-func (r *Reader) LimitsOfHandler(ctx context.Context, scope eventqueue.Scope) ([]LimitInUse, error) {
-	of := []operate.ConcurrencyLimit{{Canvas: scope.Canvas}, {Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name}}
-	return r.limitsInUse(ctx, &scope.Canvas, []string{of[0].Group(), of[1].Group()}, len(of))
+// LimitsOfHandlers returns the concurrency limits of some handlers, and of their canvases.
+func (r *Reader) LimitsOfHandlers(ctx context.Context, scopes ...eventqueue.Scope) ([]LimitInUse, error) {
+	canvases, groups := make([][16]byte, 0, 2*len(scopes)), make([]string, 0, 2*len(scopes))
+	for _, scope := range scopes {
+		for _, of := range []operate.ConcurrencyLimit{{Canvas: scope.Canvas}, {Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name}} {
+			canvases, groups = append(canvases, scope.Canvas), append(groups, of.Group())
+		}
+	}
+	return r.limitsInUse(ctx, nil, canvases, groups, len(groups))
 }
 
-func (r *Reader) limitsInUse(ctx context.Context, canvas *eventqueue.CanvasID, groups []string, limit int) ([]LimitInUse, error) {
-	rows, err := r.pool.Query(ctx, limitsInUseSQL, (*[16]byte)(canvas), groups, limit, CountedInGroup+1)
+func (r *Reader) limitsInUse(ctx context.Context, canvas *eventqueue.CanvasID, canvases [][16]byte, groups []string, limit int) ([]LimitInUse, error) {
+	rows, err := r.pool.Query(ctx, limitsInUseSQL, (*[16]byte)(canvas), canvases, limit, CountedInGroup+1, groups)
 	if err != nil {
 		return nil, err
 	}

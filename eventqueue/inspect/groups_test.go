@@ -103,7 +103,7 @@ func TestLimitsShowTheirUse(t *testing.T) {
 	if got := fmt.Sprint(limits); err != nil || len(limits) != 3 || limits[0].Max != 9 || limits[1].Admitted != 2 || limits[1].Waiting != 5 || !limits[2].EveryKey {
 		t.Errorf("the limits are %s, %v", got, err)
 	}
-	limits, err = reader.LimitsOfHandler(ctx, eventqueue.Scope{Canvas: canvas, Module: "WORKER", Name: "ship"})
+	limits, err = reader.LimitsOfHandlers(ctx, eventqueue.Scope{Canvas: canvas, Module: "WORKER", Name: "ship"})
 	if err != nil || len(limits) != 2 || limits[1].Name != "ship" || limits[1].Waiting != 5 {
 		t.Errorf("those of a handler are %+v, %v", limits, err)
 	}

@@ -24,7 +24,7 @@ func TestBacklogGrows(t *testing.T) {
 	ids := s.emits(40, mailReceipt, `{"to":"ada@shop.example"}`)
 	s.counts()
 	p.open("/")
-	p.sees("Pending\n40", "1 handler is held back by a pause or a block")
+	p.sees("Pending\n40", "1 pause or block holds events back")
 	value[bool](p, `window.looksAtIt = true`)
 	s.emits(7, mailReceipt, `{"to":"grace@shop.example"}`)
 	s.counts()
