@@ -90,6 +90,19 @@ func (d *dashboard) mayChange(r *http.Request, verb access.Verb, canvas eventque
 	return d.Queue != nil && viewerOf(r).May(verb, canvas)
 }
 
+// mayChangeOn is mayChange for a canvas or, with nil, for all.
+func (d *dashboard) mayChangeOn(r *http.Request, verb access.Verb, canvas *eventqueue.CanvasID) bool {
+	return d.Queue != nil && viewerOf(r).mayOn(verb, canvas)
+}
+
+// canvasText is the canvas of a filter as a form has it; "" for all.
+func canvasText(canvas *eventqueue.CanvasID) string {
+	if canvas == nil {
+		return ""
+	}
+	return canvas.String()
+}
+
 // identified lets in who may read something, and leads others to the page for logging in.
 func (d *dashboard) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

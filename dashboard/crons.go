@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"eventsv2/access"
@@ -24,6 +25,10 @@ const (
 type cronsData struct {
 	Rows []cronRow
 	More int
+	// MayAdd reports whether the viewer may add a definition, and Canvas is the one for which the form is filled in.
+	MayAdd bool
+	Canvas string
+	Add    cronRow // what the form begins with
 }
 
 // cronRow is a definition with the slots around now. One that has passed without an event was missed or skipped, or its record was
@@ -48,7 +53,7 @@ func (d *dashboard) crons(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	data := cronsData{More: max(len(list)-cronsShown, 0)}
+	data := cronsData{More: max(len(list)-cronsShown, 0), MayAdd: d.mayChangeOn(r, access.Administer, filter.Canvas), Canvas: canvasText(filter.Canvas)}
 	list = list[:len(list)-data.More]
 	records, err := d.definitions().Records(r.Context(), view.CronIDs(list), slotsShown)
 	if err != nil {
@@ -97,8 +102,8 @@ func slotsUntil(schedule cronchecker.Schedule, starts time.Time, records []cronc
 
 // cronForm names the definition of a form, if its viewer may change it.
 func (d *dashboard) cronForm(r *http.Request) (canvas eventqueue.CanvasID, name string, err error) {
-	if canvas, err = eventqueue.ParseCanvasID(r.PostFormValue("canvas")); err != nil {
-		return canvas, "", badFilter("The canvas is not a UUID. Choose a definition on the page of crons.")
+	if canvas, err = eventqueue.ParseCanvasID(strings.TrimSpace(r.PostFormValue("canvas"))); err != nil {
+		return canvas, "", mistake{"/crons", err}
 	}
 	if !viewerOf(r).May(access.Administer, canvas) {
 		return canvas, "", forbidden(access.Administer)
@@ -107,32 +112,36 @@ func (d *dashboard) cronForm(r *http.Request) (canvas eventqueue.CanvasID, name 
 	return canvas, name, err
 }
 
+// cronsPath is the page of the definitions of a canvas.
+func cronsPath(canvas eventqueue.CanvasID) string {
+	return "/crons?" + url.Values{"canvas": {canvas.String()}}.Encode()
+}
+
+// cronChange changes a definition with what it is given.
+type cronChange func(ctx context.Context, r *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error
+
 // changeCron changes a definition by a form, with its row in the audit log.
-func (d *dashboard) changeCron(action, said string, change func(ctx context.Context, r *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error) func(r *http.Request) (string, flash, error) {
+func (d *dashboard) changeCron(action, said string, change cronChange) formAction {
 	return func(r *http.Request) (string, flash, error) {
 		canvas, name, err := d.cronForm(r)
 		if err != nil {
 			return "", flash{}, err
 		}
-		path := "/crons?" + url.Values{"canvas": {canvas.String()}}.Encode()
+		path := cronsPath(canvas)
 		err = d.Store.As(viewerOf(r).actor()).ChangeCron(r.Context(), action, canvas, name, func(tx eventqueue.DB) error {
 			return change(r.Context(), r, cronchecker.NewDefinitionsIn(d.Store.Schema(), tx), canvas, name)
 		})
-		var invalid mistake
 		switch {
 		case errors.Is(err, cronchecker.ErrNotFound):
 			return path, refused("There is no such definition any more."), nil
-		case errors.As(err, &invalid):
-			return path, refused("Nothing was changed: " + clean(invalid.Error())), nil
+		case errors.Is(err, cronchecker.ErrTaken):
+			return path, refused("Nothing was changed: the canvas has a definition of this name. Edit that one."), nil
 		case err != nil:
 			return "", flash{}, err
 		}
 		return path, done(said), nil
 	}
 }
-
-// mistake is an error of who has filled in a form.
-type mistake struct{ error }
 
 func (d *dashboard) switchCron(on bool) func(r *http.Request) (string, flash, error) {
 	action, said := "disable_cron", "It is switched off: no further event is emitted for it."
@@ -144,25 +153,33 @@ func (d *dashboard) switchCron(on bool) func(r *http.Request) (string, flash, er
 	})
 }
 
-// editCron replaces the schedule of a definition that exists.
-func editCron(ctx context.Context, r *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
-	changed := cronchecker.NewDefinition{Canvas: canvas, Name: name, Missed: cronchecker.Missed(r.PostFormValue("missed")),
-		Skips: cronchecker.Skips{SkipIfPaused: r.PostFormValue("skip_if_paused") != "", SkipIfRunning: r.PostFormValue("skip_if_running") != ""}}
-	var err error
-	if changed.Schedule, err = field(r, "schedule"); err != nil {
+// setCron adds a definition, or replaces the schedule of one that exists.
+func setCron(replace bool) cronChange {
+	return func(ctx context.Context, r *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
+		set := cronchecker.NewDefinition{Canvas: canvas, Name: name, Missed: cronchecker.Missed(r.PostFormValue("missed")),
+			Skips: cronchecker.Skips{SkipIfPaused: r.PostFormValue("skip_if_paused") != "", SkipIfRunning: r.PostFormValue("skip_if_running") != ""}}
+		var err error
+		if set.Schedule, err = field(r, "schedule"); err != nil {
+			return err
+		}
+		if set.TimeZone, err = field(r, "time_zone"); err != nil {
+			return err
+		}
+		if err := set.Validate(); err != nil {
+			return mistake{cronsPath(canvas), err}
+		}
+		if replace {
+			if _, err := definitions.Next(ctx, canvas, name, 1); errors.Is(err, cronchecker.ErrNotFound) {
+				return err
+			}
+		}
+		_, err = definitions.Add(ctx, set, replace)
 		return err
 	}
-	if changed.TimeZone, err = field(r, "time_zone"); err != nil {
-		return err
-	}
-	if err := changed.Validate(); err != nil {
-		return mistake{err}
-	}
-	if _, err := definitions.Next(ctx, canvas, name, 1); errors.Is(err, cronchecker.ErrNotFound) {
-		return err
-	}
-	_, err = definitions.Add(ctx, changed, true)
-	return err
+}
+
+func removeCron(ctx context.Context, _ *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
+	return definitions.Remove(ctx, canvas, name)
 }
 
 // runCron emits the event of a definition now, beside its slots, with its row in the audit log.

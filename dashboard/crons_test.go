@@ -68,6 +68,36 @@ func TestCronPageShowsAndChangesDefinitions(t *testing.T) {
 	b.wants(b.get(here), 200, "There is no such definition any more.")
 }
 
+// A definition is added and removed on the page; one that is there, or makes no sense, is not replaced.
+func TestCronIsAddedAndRemovedOnItsPage(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	b := q.steering(access.Verbs()...)
+	here := "/crons?canvas=" + seeded.Canvas.String()
+	form := url.Values{"canvas": {" " + seeded.Canvas.String()}, "name": {"nightly"}, "schedule": {"30 2 * * *"}, "time_zone": {"Europe/Berlin"}, "missed": {"none"}}
+	b.wants(b.get(here), 200, "No cron is defined", `value="`+seeded.Canvas.String()+`"`, `action="/crons/add"`)
+	b.leads(b.post("/crons/add", form), here)
+	b.wants(b.get(here), 200, "It was added", "At 02:30", "Europe/Berlin", "none is emitted late")
+	form.Set("schedule", "0 3 * * *")
+	b.leads(b.post("/crons/add", form), here)
+	b.wants(b.get(here), 200, "Nothing was changed: the canvas has a definition of this name", "At 02:30")
+	form.Set("name", "broken")
+	form.Set("schedule", "99 9 * * *")
+	b.leads(b.post("/crons/add", form), here)
+	b.wants(b.get(here), 200, "Nothing was changed: schedule")
+	form.Set("canvas", "mine")
+	b.leads(b.post("/crons/add", form), "/crons")
+	b.wants(b.get("/crons"), 200, "is not a uuid")
+	remove := url.Values{"canvas": {seeded.Canvas.String()}, "name": {"nightly"}}
+	b.leads(b.post("/crons/remove", remove), here)
+	b.wants(b.get(here), 200, "It was removed", "No cron is defined")
+	b.leads(b.post("/crons/remove", remove), here)
+	b.wants(b.get(here), 200, "There is no such definition any more.")
+	if added, removed := q.audited("set_cron"), q.audited("remove_cron"); added != "1" || removed != "1" {
+		t.Errorf("%s additions and %s removals are audited", added, removed)
+	}
+}
+
 // The next slots say what the next change of the clock does to them: 02:30 in Berlin is skipped, or comes twice.
 func TestCronPageNamesClockChanges(t *testing.T) {
 	t.Parallel()
@@ -93,7 +123,7 @@ func TestReaderCannotChangeCrons(t *testing.T) {
 		t.Error("a reader has buttons, or no page")
 	}
 	form := url.Values{"canvas": {seeded.Canvas.String()}, "name": {"hourly"}, "schedule": {"every day"}}
-	for _, verb := range []string{"run", "enable", "disable", "edit"} {
+	for _, verb := range []string{"run", "enable", "disable", "edit", "add", "remove"} {
 		b.wants(b.post("/crons/"+verb, form), 403, "You may not do this")
 	}
 	if got := q.audited(""); got != "0" {

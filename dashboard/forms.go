@@ -69,6 +69,12 @@ type shown struct {
 
 func (s shown) Error() string { return s.title }
 
+// mistake is what was wrong in a form, which the page at the path says.
+type mistake struct {
+	path string
+	error
+}
+
 // mistaken is a form with a mistake, as the page that has it shows it again.
 func mistaken(page, title string, data any) shown {
 	return shown{http.StatusUnprocessableEntity, page, title, data}
@@ -104,6 +110,10 @@ func (d *dashboard) changeOf(most int64, do formAction) http.HandlerFunc {
 		path, said, err := do(r)
 		var form shown
 		var known problem
+		var wrong mistake
+		if errors.As(err, &wrong) {
+			path, said, err = wrong.path, refused("Nothing was changed: "+clean(wrong.Error())+"."), nil
+		}
 		switch {
 		case errors.As(err, &form):
 			d.write(w, r, form.status, form.page, layout{Page: form.page, Title: form.title, Data: form.data})

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 
+	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
@@ -24,7 +25,10 @@ const (
 // groupsData is the page of ordering groups and limits.
 type groupsData struct {
 	Canvas string
-	Groups []groupRow
+	// Module and Name are those of the handler that the forms begin with, and MaySet reports whether the viewer may set limits.
+	Module, Name string
+	MaySet       bool
+	Groups       []groupRow
 	// Next goes on where the page ends, and First is the page without its position, for one that is not the first.
 	Next, First string
 	Rates       []view.RateStatus
@@ -52,7 +56,7 @@ func (d *dashboard) groups(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	data := groupsData{Canvas: q.Get("canvas")}
+	data := groupsData{Canvas: canvasText(filter.Canvas), Module: q.Get("module"), Name: q.Get("name"), MaySet: d.mayChangeOn(r, access.Administer, filter.Canvas)}
 	if after != (inspect.GroupPlace{}) {
 		data.First = d.Prefix + "/groups?" + without(q, "after").Encode()
 	}

@@ -19,6 +19,7 @@ type handlerData struct {
 	States  []standingRow
 	New     []newRule // that the viewer may add, and that are not there for exactly this handler
 	Problem string    // of the form that was sent
+	MaySet  bool      // limits
 	Numbers handlerNumbers
 }
 
@@ -77,7 +78,7 @@ func (d *dashboard) handler(r *http.Request) (string, any, error) {
 func handlerName(scope eventqueue.Scope) string { return line(scope.Module) + " / " + line(scope.Name) }
 
 func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data handlerData, err error) {
-	data = handlerData{Scope: scope}
+	data = handlerData{Scope: scope, MaySet: d.mayChange(r, access.Administer, scope.Canvas)}
 	rules, err := d.Reader.RulesAbout(r.Context(), operate.RuleScope{Scope: scope})
 	if err != nil {
 		return data, err

@@ -19,7 +19,7 @@ func TestHandlerPageShowsItsNumbers(t *testing.T) {
 	}
 	b := q.steering(access.Verbs()...)
 	b.wants(b.get("/handler?"+handlerForm(seeded).Encode()), 200, "<dt>Oldest due</dt>\n<dd>12m0s</dd>", "Events per minute", "From due to start",
-		"/events/"+q.ids[0].String(), "tried again", "&lt;script&gt;alert(", "No limit holds it back", "/failed?canvas=")
+		"/events/"+q.ids[0].String(), "tried again", "&lt;script&gt;alert(", "It has none.", "/failed?canvas=")
 	page := b.get("/handler?" + handlerForm(charge).Encode())
 	b.wants(page, 200, `<span class="state failed">failed</span>`, "card 60 was refused", "WORKER / charge_card", `data-h="At once">7<`)
 	if n := strings.Count(page.Body.String(), "was refused:"); n != 8 {
