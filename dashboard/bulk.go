@@ -24,7 +24,7 @@ func (d *dashboard) eventsPage(r *http.Request) (string, any, error) {
 
 // bulkVerbs are the changes that the viewer can make of all events that a filter selects; none, if there is no filter.
 func (d *dashboard) bulkVerbs(r *http.Request, form filterForm, filter inspect.Filter) (verbs []operate.Verb) {
-	if d.Bulk == nil || d.Queue == nil || form.ID != "" || !viewerOf(r).mayOn(access.Operate, filter.Canvas) {
+	if d.Bulk == nil || d.Queue == nil || form.ID != "" || form.onlyShown() || !viewerOf(r).mayOn(access.Operate, filter.Canvas) {
 		return nil
 	}
 	for _, verb := range []operate.Verb{operate.VerbRun, operate.VerbDelete, operate.VerbRetry, operate.VerbReplay, operate.VerbDeleteEnded, operate.VerbCancel} {

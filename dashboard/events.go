@@ -85,7 +85,7 @@ func (d *dashboard) listPage(r *http.Request, form filterForm, filter inspect.Fi
 	if err != nil {
 		return "", err
 	}
-	found, next, err := d.Reader.List(r.Context(), filter, inspect.State(form.State), place, pageSize)
+	found, next, err := d.Reader.List(r.Context(), filter, inspect.State(form.State), form.Order == newestFirst, place, pageSize)
 	data.Events = view.All(found, view.EventOf)
 	if next == 0 {
 		return "", err

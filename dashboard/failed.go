@@ -36,6 +36,9 @@ type failedData struct {
 	Bulk bool
 }
 
+// Ended is so of all events on the page.
+func (failedData) Ended() bool { return true }
+
 func (d *dashboard) failed(r *http.Request) (string, any, error) {
 	filter, err := d.filter(r)
 	if err != nil {

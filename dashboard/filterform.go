@@ -13,22 +13,35 @@ import (
 // filterForm is the filter as it stands in the URL.
 type filterForm struct {
 	ID, Canvas, Module, Name, Attribute, State string
-	// Error, ErrorGroup and Within are of events that have ended: part and group of the error, and how many hours ago they ended, at
-	// most.
+	// Modifier and the keys are compared with those of the events that the page reads.
+	Modifier, OrderingKey, UniqueKey string
+	// Error and ErrorGroup are part and group of the error of failed events. Within is how many hours ago events ended, or
+	// were emitted if they have not, at most.
 	Error, ErrorGroup, Within string
-	States                    []inspect.State
+	// Order is newestFirst, or empty; events that have ended come so in any case.
+	Order  string
+	States []inspect.State
+}
+
+// newestFirst is the order in which the newest events come first.
+const newestFirst = "newest"
+
+// Further reports whether the form has something that few need.
+func (f filterForm) Further() bool {
+	return f.Attribute+f.Modifier+f.OrderingKey+f.UniqueKey != ""
 }
 
 // formOf reads the filter of an address, or of a form.
 func formOf(value func(string) string) filterForm {
 	return filterForm{ID: strings.TrimSpace(value("id")), Canvas: strings.TrimSpace(value("canvas")), Module: value("module"), Name: value("name"),
-		Attribute: value("attribute"), State: value("state"), Error: value("error"), ErrorGroup: value("error_group"), Within: value("within"), States: inspect.States()}
+		Attribute: value("attribute"), Modifier: value("modifier"), OrderingKey: value("ordering_key"), UniqueKey: value("unique_key"), Order: value("order"),
+		State: value("state"), Error: value("error"), ErrorGroup: value("error_group"), Within: value("within"), States: inspect.States()}
 }
 
 // query is the filter as an address has it.
 func (f filterForm) query() url.Values {
 	return filled(url.Values{"canvas": {f.Canvas}, "module": {f.Module}, "name": {f.Name}, "attribute": {f.Attribute}, "state": {f.State},
-		"error": {f.Error}, "error_group": {f.ErrorGroup}, "within": {f.Within}})
+		"modifier": {f.Modifier}, "ordering_key": {f.OrderingKey}, "unique_key": {f.UniqueKey}, "order": {f.Order}, "error": {f.Error}, "error_group": {f.ErrorGroup}, "within": {f.Within}})
 }
 
 // withins are for how long a form offers to look back.
@@ -56,15 +69,15 @@ const maxWithin = 10 * 366 * 24
 
 // addTo adds what the form says beside the canvas.
 func (f filterForm) addTo(filter *inspect.Filter) error {
-	for _, text := range []string{f.Module, f.Name, f.Attribute, f.Error, f.ErrorGroup} {
+	for _, text := range []string{f.Module, f.Name, f.Attribute, f.Modifier, f.OrderingKey, f.UniqueKey, f.Error, f.ErrorGroup} {
 		if !isField(text) {
-			return badFilter("Module, name, attribute and error are texts of at most 1,024 bytes of UTF-8.")
+			return badFilter("Module, name, modifier, keys, attribute and error are texts of at most 1,024 bytes of UTF-8.")
 		}
 	}
 	if f.Within != "" && (numberOf(f.Within) < 1 || numberOf(f.Within) > maxWithin) {
-		return badFilter("How long ago it ended is a number of hours, up to ten years. Choose one of the list.")
+		return badFilter("How long ago it ended or was emitted is a number of hours, up to ten years. Choose one of the list.")
 	}
-	filter.Module, filter.Name = f.Module, f.Name
+	filter.Module, filter.Name, filter.Modifier, filter.OrderingKey, filter.UniqueKey = f.Module, f.Name, f.Modifier, f.OrderingKey, f.UniqueKey
 	if f.Attribute != "" {
 		key, value, ok := strings.Cut(f.Attribute, "=")
 		if !ok {
@@ -76,10 +89,22 @@ func (f filterForm) addTo(filter *inspect.Filter) error {
 	if f.State != "" && !ended && !slices.Contains(inspect.States(), inspect.State(f.State)) {
 		return badFilter("There is no such state. Choose one of the list.")
 	}
-	if failed := strings.EqualFold(f.State, string(inspect.LogFailed)); !failed && f.Error+f.ErrorGroup != "" || !ended && f.Within != "" {
-		return badFilter("Errors are searched among failed events, and by their end those that have ended: choose such a state.")
+	if !ended {
+		filter.EmittedWithin = f.within()
+	}
+	if failed := strings.EqualFold(f.State, string(inspect.LogFailed)); !failed && f.Error+f.ErrorGroup != "" {
+		return badFilter("Errors are searched among failed events: choose that state.")
+	}
+	if f.Order != "" && f.Order != newestFirst {
+		return badFilter("There is no such order. Choose one of the list.")
 	}
 	return nil
+}
+
+// onlyShown reports whether the page shows fewer events than a change of all that it selects would change: changes have no such
+// conditions.
+func (f filterForm) onlyShown() bool {
+	return f.Modifier+f.OrderingKey+f.UniqueKey != "" || !isEnded(f.State) && f.Within != ""
 }
 
 // selects is the filter of a page as that of a change.

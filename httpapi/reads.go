@@ -106,7 +106,7 @@ func (a *api) addReads() {
 		if err != nil {
 			return nil, err
 		}
-		found, next, err := a.reader.List(ctx, filter, inspect.State(in.State), eventqueue.EventID(in.After), in.Limit)
+		found, next, err := a.reader.List(ctx, filter, inspect.State(in.State), false, eventqueue.EventID(in.After), in.Limit)
 		if err != nil {
 			return nil, a.failed("list", err)
 		}

@@ -57,8 +57,8 @@ type QueuedEvent struct {
 	LockValidFor time.Duration
 	// LastError is the error of the newest failed attempt; empty if there is none.
 	LastError string
-	// OrderingKey is empty for an event without one.
-	OrderingKey string
+	// OrderingKey and UniqueKey are empty for an event without one.
+	OrderingKey, UniqueKey string
 	// AsOf is the database's clock, by which State was decided.
 	AsOf time.Time
 }
@@ -74,35 +74,42 @@ WITH clock AS MATERIALIZED (
 ), shown AS (
     SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.value, e.retries, e.attempts,
         least(greatest(e.delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until,
-        e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun, coalesce(e.suspect, 0) AS company,
+        e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, coalesce(e.unique_key, '') AS unique_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun, coalesce(e.suspect, 0) AS company,
         e.parent_id, e.attributes,` + stateSQL + ` AS state
     FROM clock CROSS JOIN events_v2 e
     CROSS JOIN LATERAL (SELECT ` + mayrun.RuleSQL("e") + ` AS rule) AS r
 )
 SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, enqueued_at, locked_at, notified_at,
-    octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, claim_id, begun, company,
+    octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, unique_key, claim_id, begun, company,
     coalesce((SELECT a.error FROM event_attempts a WHERE a.event_id = shown.id ORDER BY a.attempt DESC LIMIT 1), ''),
     coalesce(parent_id, 0), attributes::text, valid_for
 FROM shown
 WHERE ` + filterSQL
 
-var listEventsSQL = eventsSQL + ` AND id = ANY ($5::bigint[]) AND ($6::text = '' OR state = $6) ORDER BY id LIMIT $7`
+var (
+	oldestEventsSQL = eventsSQL + ` AND id = ANY ($5::bigint[]) AND ($6::text = '' OR state = $6) ORDER BY id LIMIT $7`
+	newestEventsSQL = eventsSQL + ` AND id = ANY ($5::bigint[]) AND ($6::text = '' OR state = $6) ORDER BY id DESC LIMIT $7`
+)
 
-// List returns at most limit of the events that have not ended and whose ids are above
-// after, in the order of their ids. An empty state means all.
+// List returns at most limit of the events that have not ended, in the order of their ids after one, or with newest those with
+// the highest ids first. An after of 0 is the beginning, and an empty state means all.
 //
 // next is the after with which the list goes on, and 0 at its end. It goes on after fewer than limit events, or none, where
 // the filter matches few: List reads at most MostRead events, and finds out the states of at most 10,000.
-func (r *Reader) List(ctx context.Context, filter Filter, state State, after eventqueue.EventID, limit int) (events []QueuedEvent, next eventqueue.EventID, err error) {
+func (r *Reader) List(ctx context.Context, filter Filter, state State, newest bool, after eventqueue.EventID, limit int) (events []QueuedEvent, next eventqueue.EventID, err error) {
 	match := limit
 	if state != "" {
 		match = max(limit, mostJudged)
 	}
-	w, err := r.queued(ctx, filter, after, match)
+	w, err := r.queued(ctx, filter, newest, after, match)
 	if err != nil || len(w.ids) == 0 {
 		return nil, w.next, err
 	}
-	events, err = byID(ctx, r, scanQueued, listEventsSQL, Filter{}.args(false, w.ids, string(state), limit))
+	sql := oldestEventsSQL
+	if newest {
+		sql = newestEventsSQL
+	}
+	events, err = byID(ctx, r, scanQueued, sql, Filter{}.args(false, w.ids, string(state), limit))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -115,7 +122,7 @@ func (r *Reader) List(ctx context.Context, filter Filter, state State, after eve
 func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
 	var text []byte
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
-		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.ClaimID, &e.Begun, &e.Company,
+		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.UniqueKey, &e.ClaimID, &e.Begun, &e.Company,
 		&e.LastError, &e.ParentID, &text, &e.LockValidFor)
 	e.Attributes = attributes.Decode(text)
 	return e, err

@@ -22,7 +22,8 @@ func (r *Reader) ExplainStuck(ctx context.Context, filter Filter, long StuckAfte
 func (r *Reader) ReadAtMost(n int) { r.mostRead = n }
 
 // Windows are the statements that search for the events of a list.
-var Windows = map[string]string{"queued": queuedWindowSQL, "handler": handlerWindowSQL, "canvas": canvasWindowSQL}
+var Windows = map[string]string{"oldest": oldestFirst.queued, "oldest of a handler": oldestFirst.handler, "oldest of a canvas": oldestFirst.canvas,
+	"newest": newestFirst.queued, "newest of a handler": newestFirst.handler, "newest of a canvas": newestFirst.canvas}
 
 // LogWays are the statements that search for events that have ended.
 var LogWays = map[string]string{"oldest": oldestByIDSQL, "oldest failed": oldestOfStatusSQL, "newest": newestByIDSQL, "newest failed": newestByEndSQL,

@@ -89,7 +89,7 @@ func TestFailuresAreFoundBehindCompletedEvents(t *testing.T) {
 		if strings.HasPrefix(name, "newest") {
 			id = math.MaxInt64
 		}
-		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, scope.Name, nil, "FAILED", "", nil, nil, nil, id, 10_000, false, 100, 1024}
+		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, scope.Name, nil, "FAILED", "", nil, nil, nil, id, 10_000, false, 100, 1024, "", "", ""}
 		if pages, plan := pagesRead(t, store, sql, args...); pages > 200 {
 			t.Errorf("%s: 2,000 events cost %d pages:\n%s", name, pages, plan)
 		}

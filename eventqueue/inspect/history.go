@@ -108,7 +108,7 @@ func (p LogPlace) arguments(backwards bool) (end *time.Time, id int64) {
 const (
 	endedWithinSQL = `created_at >= coalesce(statement_timestamp() - $8::interval, '-infinity') AND created_at <= coalesce(statement_timestamp() - $7::interval, 'infinity')`
 
-	// loggedSQL is whether a LogFilter selects an entry: $1 to $8.
+	// loggedSQL is whether a LogFilter selects an entry: $1 to $8. What alsoSQL compares comes beside it.
 	loggedSQL = filterSQL + ` AND ($4::jsonb IS NULL OR attributes @> $4) AND ($5::text = '' OR status::text = $5)
     AND ($6::text = '' OR strpos(last_error, $6) > 0) AND ` + endedWithinSQL
 
@@ -120,14 +120,14 @@ const (
 	byIDSQL      = `$9::timestamptz IS NULL AND id `
 	newestSQL    = `created_at DESC, id DESC`
 
-	loggedColumns = `SELECT id, canvas_id, module, name, attributes, status, last_error, created_at FROM event_log WHERE `
+	loggedColumns = `SELECT id, canvas_id, module, name, attributes, modifier, ordering_key, unique_key, status, last_error, created_at FROM event_log WHERE `
 )
 
 // logPageSQL reads a part of event_log and returns of the entries that a filter selects ids, ends and, if $12, errors; then how many were
 // read, and the last of them. $1 to $8 are the filter, $9 and $10 the place where the page begins, $11 how many entries are read, $13 how many
-// are returned (NULL: all), and $14 how much of an error. So its cost is bounded by $11, and not by how few of them the filter selects.
+// are returned (NULL: all), $14 how much of an error, and $15 to $17 what alsoSQL compares. So its cost is bounded by $11, and not by how few of them the filter selects.
 func logPageSQL(where, also, order, reverse string) string {
-	selected := ` FROM page WHERE ` + loggedSQL + also + ` ORDER BY ` + order + ` LIMIT $13)`
+	selected := ` FROM page WHERE ` + loggedSQL + alsoSQL(15) + also + ` ORDER BY ` + order + ` LIMIT $13)`
 	last := ` FROM page ORDER BY ` + reverse + ` LIMIT 1)`
 	return `
 WITH page AS MATERIALIZED (` + loggedColumns + where + ` LIMIT $11)
@@ -172,7 +172,7 @@ func (r *Reader) readLog(ctx context.Context, sql string, f LogFilter, newest bo
 	var ends []time.Time
 	var failures []string
 	var last *time.Time
-	args := f.conditions(end, id, read, f.ErrorGroup != "", most, operate.ErrorGroupReads)
+	args := append(f.conditions(end, id, read, f.ErrorGroup != "", most, operate.ErrorGroupReads), f.alsoArgs()...)
 	if err := r.walkWith(ctx, inOrderSQL, sql, args, func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&ids, &ends, &failures, &p.read, &p.last.ID, &last}, func() error { return nil })
 		return err

@@ -47,7 +47,7 @@ func TestListEventsByPages(t *testing.T) {
 	var got []eventqueue.EventID
 	after := eventqueue.EventID(0)
 	for {
-		page, next, err := inspect.New(store.Pool()).List(ctx, inspect.FilterOf(inspectedScope()), inspect.Waiting, after, 10)
+		page, next, err := inspect.New(store.Pool()).List(ctx, inspect.FilterOf(inspectedScope()), inspect.Waiting, false, after, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestAttemptsAndHolders(t *testing.T) {
 	if err != nil || len(attempts) != 1 || attempts[0].Attempt != 1 || attempts[0].Worker != 9 || attempts[0].Error != "no luck" || attempts[0].Duration != time.Second {
 		t.Errorf("the attempts are %+v, %v", attempts, err)
 	}
-	listed, _, err := reader.List(ctx, inspect.Filter{}, "", 0, 10)
+	listed, _, err := reader.List(ctx, inspect.Filter{}, "", false, 0, 10)
 	if err != nil || len(listed) != 3 || listed[0].Holder == nil || listed[0].Holder.Host != "host" || listed[1].Holder != nil || listed[2].Holder != nil ||
 		listed[0].LastError != "" || listed[1].LastError != "no luck" {
 		t.Errorf("the events are listed as %+v, %v", listed, err)

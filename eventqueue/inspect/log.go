@@ -30,6 +30,8 @@ type LogEntry struct {
 	ValueBytes int
 	Attempts   int32
 	Status     LogStatus
+	// OrderingKey and UniqueKey are those that it had; empty: none.
+	OrderingKey, UniqueKey string
 	// LastError is empty for an event that did not fail.
 	LastError string
 	// ForGood reports whether a FAILED event failed since its handler refused it for good; else its tries were used up, or
@@ -48,7 +50,7 @@ const endedSQL = `least(greatest(created_at, '0001-01-01 00:00Z'), '9999-12-31 0
 const showLogSQL = `
 SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, status::text,
     coalesce(last_error, ''), ` + endedSQL + `, octet_length(value), CASE WHEN $1::boolean THEN value END, clock_timestamp(),
-    coalesce(parent_id, 0), attributes::text, coalesce(reason, ''), coalesce(actor, '')
+    coalesce(parent_id, 0), attributes::text, coalesce(reason, ''), coalesce(actor, ''), coalesce(ordering_key, ''), coalesce(unique_key, '')
 FROM event_log
 WHERE id = ANY ($2::bigint[])`
 
@@ -69,7 +71,7 @@ func (r *Reader) entries(ctx context.Context, ids []eventqueue.EventID) ([]LogEn
 func scanLogged(row pgx.CollectableRow) (e LogEntry, err error) {
 	var text []byte
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.EnqueuedAt,
-		&e.Status, &e.LastError, &e.EndedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.ParentID, &text, &e.Reason, &e.Actor)
+		&e.Status, &e.LastError, &e.EndedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.ParentID, &text, &e.Reason, &e.Actor, &e.OrderingKey, &e.UniqueKey)
 	e.Attributes = attributes.Decode(text)
 	if e.Status == LogFailed {
 		e.ForGood, e.Reason = e.Reason == string(machine.FailedForGood), ""

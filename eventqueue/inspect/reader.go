@@ -3,6 +3,8 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,8 +35,11 @@ type Filter struct {
 	Canvas *eventqueue.CanvasID
 	Module string
 	Name   string
-	// Attributes are pairs that the events have to have. List and Log heed them.
-	Attributes map[string]string
+	// Attributes are pairs that the events have to have. List and Log heed them, and these.
+	Attributes                       map[string]string
+	Modifier, OrderingKey, UniqueKey string
+	// EmittedWithin selects events that were emitted less long ago; 0: any. Only List heeds it.
+	EmittedWithin time.Duration
 }
 
 // filterSQL compares $1 to $3, the arguments of Filter, with the columns
@@ -44,6 +49,14 @@ const filterSQL = `($1::uuid IS NULL OR canvas_id = $1) AND ($2::text = '' OR mo
 func (f Filter) args(more ...any) []any {
 	return append([]any{(*[16]byte)(f.Canvas), f.Module, f.Name}, more...)
 }
+
+// alsoSQL compares three arguments, the first with a number, with columns that List and Log search in the rows that they read.
+func alsoSQL(first int) string {
+	return fmt.Sprintf(` AND ($%[1]d::text = '' OR modifier = $%[1]d) AND ($%[2]d::text = '' OR ordering_key = $%[2]d) AND ($%[3]d::text = '' OR unique_key = $%[3]d)`, first, first+1, first+2)
+}
+
+// alsoArgs are the arguments of alsoSQL.
+func (f Filter) alsoArgs() []any { return []any{f.Modifier, f.OrderingKey, f.UniqueKey} }
 
 // hasAttributes is the argument of attributesSQL: NULL for no restriction.
 func (f Filter) hasAttributes() *string {

@@ -98,7 +98,7 @@ func TestListFiltersByAttributes(t *testing.T) {
 	} {
 		filter := inspect.Filter{Attributes: c.pairs}
 		var listed, logged, newest []eventqueue.EventID
-		events, _, err := reader.List(ctx, filter, "", 0, 100)
+		events, _, err := reader.List(ctx, filter, "", false, 0, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

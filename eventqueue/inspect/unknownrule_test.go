@@ -23,7 +23,7 @@ func TestRuleOfANewerProgramIsShownByItsName(t *testing.T) {
 		}
 	}
 	reader := inspect.New(store.Pool())
-	list, _, err := reader.List(ctx, inspect.FilterOf(scope), "", 0, 10)
+	list, _, err := reader.List(ctx, inspect.FilterOf(scope), "", false, 0, 10)
 	if err != nil || len(list) != 1 || list[0].State != "quarantine" {
 		t.Errorf("it is listed as %+v, %v", list, err)
 	}

@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,24 +21,33 @@ const (
 
 // A window is the events of the queue that a list reads: so its cost is bounded by how many these are, and not by how few of them
 // the filter matches. It returns the ids of those that match, and the last id that was read if there may be more.
-// $1 to $3 are the filter, $4 its attributes, $5 the id after which the window begins, $6 how many events are read, and $7
-// how many ids are returned.
-func windowSQL(page, also string) string {
+// $1 to $3 are the filter, $4 its attributes, $5 the id after which the window begins, $6 how many events are read, $7
+// how many ids are returned, $8 to $10 what alsoSQL compares, and $11 how long ago the events were emitted at most.
+func windowSQL(page, also, order, last string) string {
 	return `
-WITH page AS MATERIALIZED (` + page + `)
-SELECT ARRAY(SELECT id FROM page WHERE ` + filterSQL + ` AND ($4::jsonb IS NULL OR attributes @> $4) AND ` + also + ` ORDER BY id LIMIT $7),
-    (SELECT CASE WHEN count(*) = $6 THEN max(id) ELSE 0 END FROM page)`
+WITH page AS MATERIALIZED (SELECT id, canvas_id, module, name, attributes, modifier, ordering_key, unique_key, enqueued_at FROM events_v2 WHERE ` + page + `)
+SELECT ARRAY(SELECT id FROM page WHERE ` + filterSQL + ` AND ($4::jsonb IS NULL OR attributes @> $4)` + alsoSQL(8) + `
+        AND ($11::interval IS NULL OR enqueued_at >= statement_timestamp() - $11) AND ` + also + ` ORDER BY ` + order + ` LIMIT $7),
+    (SELECT CASE WHEN count(*) = $6 THEN ` + last + ` ELSE 0 END FROM page)`
 }
 
-const queuedColumns = `SELECT id, canvas_id, module, name, attributes FROM events_v2`
+// windows are the statements that read a window: of all events, of those of a handler on a canvas, and of those of a canvas.
+type windows struct{ queued, handler, canvas string }
 
+// Ranges of rows, and their order, follow the index events_v2_handler, so that no other way is as cheap.
 var (
-	queuedWindowSQL = windowSQL(queuedColumns+` WHERE id > $5 ORDER BY id LIMIT $6`, `true`)
-
-	// Ranges of rows, and their order, follow the index events_v2_handler, so that no other way is as cheap.
-	handlerWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 AND (module, name, id) > ($2, $3, $5) AND (module, name, id) <= ($2, $3, 9223372036854775807)
-    ORDER BY module, name, id LIMIT $6`, `true`)
-	canvasWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 ORDER BY module, name, id LIMIT $6`, `id > $5`)
+	oldestFirst = windows{
+		windowSQL(`id > $5 ORDER BY id LIMIT $6`, `true`, `id`, `max(id)`),
+		windowSQL(`canvas_id = $1 AND (module, name, id) > ($2, $3, $5) AND (module, name, id) <= ($2, $3, 9223372036854775807)
+    ORDER BY module, name, id LIMIT $6`, `true`, `id`, `max(id)`),
+		windowSQL(`canvas_id = $1 ORDER BY module, name, id LIMIT $6`, `id > $5`, `id`, `max(id)`),
+	}
+	newestFirst = windows{
+		windowSQL(`id < $5 ORDER BY id DESC LIMIT $6`, `true`, `id DESC`, `min(id)`),
+		windowSQL(`canvas_id = $1 AND (module, name, id) < ($2, $3, $5) AND (module, name, id) >= ($2, $3, 0)
+    ORDER BY module DESC, name DESC, id DESC LIMIT $6`, `true`, `id DESC`, `min(id)`),
+		windowSQL(`canvas_id = $1 ORDER BY module, name, id LIMIT $6`, `id < $5`, `id DESC`, `min(id)`),
+	}
 )
 
 // window is the part of a list found so far.
@@ -50,7 +61,7 @@ type window struct {
 
 // read reads a window.
 func (r *Reader) read(ctx context.Context, sql string, f Filter, after eventqueue.EventID, read, limit int) (w window, err error) {
-	err = r.pool.QueryRow(ctx, sql, f.args(f.hasAttributes(), int64(after), read, limit)...).Scan(&w.ids, &w.next)
+	err = r.pool.QueryRow(ctx, sql, slices.Concat(f.args(f.hasAttributes(), int64(after), read, limit), f.alsoArgs(), []any{ageOf(f.EmittedWithin)})...).Scan(&w.ids, &w.next)
 	if w.cut = w.next > 0; len(w.ids) == limit {
 		w.next = w.ids[limit-1]
 	}
@@ -58,18 +69,25 @@ func (r *Reader) read(ctx context.Context, sql string, f Filter, after eventqueu
 }
 
 // queued returns the ids of at most limit events in the queue that match the filter.
-func (r *Reader) queued(ctx context.Context, f Filter, after eventqueue.EventID, limit int) (window, error) {
+func (r *Reader) queued(ctx context.Context, f Filter, newest bool, after eventqueue.EventID, limit int) (window, error) {
+	in := oldestFirst
+	if newest {
+		in = newestFirst
+		if after == 0 {
+			after = math.MaxInt64
+		}
+	}
 	switch {
 	case f.Canvas == nil:
 	case f.Module != "" && f.Name != "":
-		return r.read(ctx, handlerWindowSQL, f, after, r.mostRead, limit)
+		return r.read(ctx, in.handler, f, after, r.mostRead, limit)
 	default:
-		w, err := r.read(ctx, canvasWindowSQL, f, after, mostOfCanvas, limit)
+		w, err := r.read(ctx, in.canvas, f, after, mostOfCanvas, limit)
 		if err != nil || !w.cut {
 			return w, err
 		}
 	}
-	return r.read(ctx, queuedWindowSQL, f, after, r.mostRead, limit)
+	return r.read(ctx, in.queued, f, after, r.mostRead, limit)
 }
 
 // byID collects the rows of some ids.

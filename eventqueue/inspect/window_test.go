@@ -44,7 +44,7 @@ func TestListReadsABoundedPartPerPage(t *testing.T) {
 	nameOnly := inspect.Filter{Name: inspectedScope().Name}
 	for name, list := range map[string]func(after eventqueue.EventID) (int, eventqueue.EventID, error){
 		"queue": func(after eventqueue.EventID) (int, eventqueue.EventID, error) {
-			found, next, err := reader.List(ctx, nameOnly, inspect.Waiting, after, 10)
+			found, next, err := reader.List(ctx, nameOnly, inspect.Waiting, false, after, 10)
 			return len(found), next, err
 		},
 		"history": func(after eventqueue.EventID) (int, eventqueue.EventID, error) {
@@ -66,13 +66,13 @@ func TestListReadsABoundedPartPerPage(t *testing.T) {
 		}
 	}
 	// By its handler it is found at once, and the newest first at once as well.
-	found, next, err := reader.List(ctx, inspect.FilterOf(inspectedScope()), "", 0, 10)
+	found, next, err := reader.List(ctx, inspect.FilterOf(inspectedScope()), "", false, 0, 10)
 	if len(found) != 1 || next != 0 || err != nil {
 		t.Errorf("by handler: %d events, goes on after %d, %v", len(found), next, err)
 	}
 	// A canvas with few events is read as a whole, whatever the bound.
 	canvas := inspectedScope().Canvas
-	page, next, err := reader.List(ctx, inspect.Filter{Canvas: &canvas}, "", part, part+100)
+	page, next, err := reader.List(ctx, inspect.Filter{Canvas: &canvas}, "", false, part, part+100)
 	if len(page) != part+100 || page[0].ID != part+1 || next != 2*part+100 || err != nil {
 		t.Errorf("by canvas: %d events, goes on after %d, %v", len(page), next, err)
 	}
@@ -90,10 +90,14 @@ func TestSearchReadsABoundedNumberOfPages(t *testing.T) {
 	scope := inspectedScope()
 	for name, sql := range inspect.Windows {
 		handler := "nobody"
-		if name == "handler" {
+		if strings.HasSuffix(name, "of a handler") {
 			handler = "other" // its index alone finds that nobody has none
 		}
-		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, handler, nil, int64(0), 200, 100}
+		after := int64(0)
+		if strings.HasPrefix(name, "newest") {
+			after = math.MaxInt64
+		}
+		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, handler, nil, after, 200, 100, "", "", "", nil}
 		if blocks, plan := pagesRead(t, store, sql, args...); blocks > 60 {
 			t.Errorf("%s: 200 events cost %d pages:\n%s", name, blocks, plan)
 		}
@@ -103,7 +107,7 @@ func TestSearchReadsABoundedNumberOfPages(t *testing.T) {
 		if strings.HasPrefix(name, "newest") {
 			id = math.MaxInt64
 		}
-		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, "nobody", nil, "FAILED", "", nil, nil, nil, id, 200, false, 100, 1024}
+		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, "nobody", nil, "FAILED", "", nil, nil, nil, id, 200, false, 100, 1024, "", "", ""}
 		if blocks, plan := pagesRead(t, store, sql, args...); blocks > 60 {
 			t.Errorf("%s: 200 events cost %d pages:\n%s", name, blocks, plan)
 		}

@@ -56,7 +56,7 @@ var mayRunStatements = []mayRunStatement{
 		return eventIDs(lost)
 	}},
 	{"what an operator is shown", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) (may []eventqueue.EventID) {
-		events, _, err := inspect.New(store.Pool()).List(testenv.Context(t), inspect.Filter{}, "", 0, 1000)
+		events, _, err := inspect.New(store.Pool()).List(testenv.Context(t), inspect.Filter{}, "", false, 0, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -389,7 +389,7 @@ func TestOperatorAndReaderHaveTheRightsTheyNeed(t *testing.T) {
 	reads := func(r *rig) []step {
 		return []step{
 			{"list", func() error {
-				_, _, err := inspect.New(r.store.Pool()).List(ctx, all, "", 0, 10)
+				_, _, err := inspect.New(r.store.Pool()).List(ctx, all, "", false, 0, 10)
 				return err
 			}},
 			{"show", func() error { return only(inspect.New(r.store.Pool()).Show(ctx, id)) }},

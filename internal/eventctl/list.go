@@ -68,7 +68,7 @@ func listCommand(p *program) *cobra.Command {
 			return err
 		}
 		return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
-			events, next, err := reader.List(cmd.Context(), filter, inspect.State(strings.ToLower(state)),
+			events, next, err := reader.List(cmd.Context(), filter, inspect.State(strings.ToLower(state)), false,
 				eventqueue.EventID(page.after), page.limit)
 			if err != nil {
 				return failed(fmt.Errorf("list the events: %w", err))

@@ -27,6 +27,7 @@ type Event struct {
 	Original   eventqueue.EventID  `json:"replayed_from,omitempty" doc:"The event that it repeats, if it was emitted again from the history."`
 
 	OrderingKey string     `json:"ordering_key,omitempty"`
+	UniqueKey   string     `json:"unique_key,omitempty" doc:"Under which it was emitted."`
 	Retries     int        `json:"retries" doc:"How many of its runs have failed."`
 	Attempts    int32      `json:"attempts" doc:"How often it has been claimed."`
 	ClaimID     string     `json:"claim_id,omitempty" doc:"Number of the last claim, which its worker logs: a text, as many readers of JSON keep 53 bits of a number."`
@@ -55,6 +56,7 @@ func eventOf(e eventqueue.Event) Event {
 func EventOf(q inspect.QueuedEvent) Event {
 	e := eventOf(q.Event)
 	e.State, e.ValueBytes, e.OrderingKey, e.Attempts, e.Begun = string(q.State), q.ValueBytes, q.OrderingKey, q.Attempts, q.Begun
+	e.UniqueKey = q.UniqueKey
 	e.LastError, e.AsOf = q.LastError, q.AsOf
 	e.DelayUntil, e.LockedAt, e.NotifiedAt = new(q.DelayUntil.UTC()), utc(q.LockedAt), utc(q.NotifiedAt)
 	if q.ClaimID != 0 {
@@ -70,6 +72,7 @@ func EventOf(q inspect.QueuedEvent) Event {
 func EndedEventOf(l inspect.LogEntry) Event {
 	e := eventOf(l.Event)
 	e.State, e.ValueBytes, e.Attempts, e.LastError, e.AsOf = EndState(l.Status), l.ValueBytes, l.Attempts, l.LastError, l.AsOf
+	e.OrderingKey, e.UniqueKey = l.OrderingKey, l.UniqueKey
 	e.EndedAt, e.Reason, e.Actor = new(l.EndedAt.UTC()), l.Reason, l.Actor
 	return e
 }
