@@ -145,6 +145,7 @@ type eventData struct {
 	Because    view.Reason
 	Next       []view.Reason
 	Attempts   []view.Attempt
+	Lifts      []view.Rule // the rules that hold it back and that the viewer may lift
 	MayRead    bool
 	MayOperate bool
 	Text       string // of the value
@@ -154,9 +155,31 @@ type eventData struct {
 	MoreTree   bool
 }
 
-// Held reports whether the handler of the event is paused or blocked.
-func (e eventData) Held() bool {
-	return e.Because.Label == machine.Paused || e.Because.Label == machine.Blocked
+// help is a link to the page that changes why an event does not run.
+type help struct{ Link, Text string }
+
+// Helps is the page that changes why the event does not run now; nil if there is none but this one.
+func (e eventData) Helps() *help {
+	handler := eventqueue.Scope{Canvas: e.Canvas, Module: e.Module, Name: e.Name}
+	switch e.Because.Label {
+	case machine.Paused, machine.Blocked:
+		return &help{handlerPath(handler), "See what holds the handler back"}
+	case machine.OverLimit, machine.NotItsTurn:
+		q := url.Values{"canvas": {e.Canvas.String()}, "module": {e.Module}, "name": {e.Name}}
+		return &help{"/groups?" + q.Encode() + "#set", "See the limits and groups"}
+	default:
+		return nil
+	}
+}
+
+// liftsOf are the rules of an event that the viewer may lift.
+func (d *dashboard) liftsOf(r *http.Request, rules []operate.Rule) (lifts []view.Rule) {
+	for _, rule := range rules {
+		if kind := operate.KindOf(rule.Type); kind.Known() && !rule.Whole() && d.mayChange(r, view.VerbOf(kind), rule.Canvas) {
+			lifts = append(lifts, view.RuleOf(rule))
+		}
+	}
+	return lifts
 }
 
 // treeRow is an event of the family, Depth generations below the eldest.
@@ -185,7 +208,7 @@ func (d *dashboard) event(r *http.Request) (string, any, error) {
 		return "", nil, noEvent(id)
 	}
 	reasons := view.ExplanationOf(explained).Items
-	data := eventData{Event: *e, Because: reasons[0], Next: reasons[1:], Attempts: view.AttemptsOf(explained.Shown).Items, Machine: wayOf(explained)}
+	data := eventData{Event: *e, Because: reasons[0], Next: reasons[1:], Attempts: view.AttemptsOf(explained.Shown).Items, Machine: wayOf(explained), Lifts: d.liftsOf(r, explained.Shown.Rules)}
 	data.MayOperate = d.mayChange(r, access.Operate, e.Canvas)
 	data.MayRead = viewerOf(r).May(access.ReadValues, e.Canvas)
 	if data.MayRead {

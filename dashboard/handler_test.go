@@ -33,7 +33,7 @@ func TestHandlerCanBePausedFromItsPage(t *testing.T) {
 	b.wants(b.get(at), 200, "Nothing holds it back", `action="/handler/pause"`, `action="/handler/block"`)
 	b.leads(b.post("/handler/pause", handlerForm(seeded, "reason", "the bank "+script, "until", "60m")), at)
 	b.wants(b.get(at), 200, "It is paused.", "the bank &lt;script&gt;", "test:ada", `action="/handler/unpause"`)
-	b.wants(b.get("/events/"+q.ids[0].String()), 200, "See what holds the handler back")
+	b.wants(b.get("/events/"+q.ids[0].String()), 200, "See what holds the handler back", `action="/handler/unpause"`, "Unpause the handler")
 	until := q.one(`SELECT (until - now() BETWEEN interval '50 minutes' AND interval '61 minutes')::text FROM scheduling_rules WHERE handler_name = $1`, seeded.Name)
 	if until != "true" {
 		t.Error("it is not paused for an hour")

@@ -35,9 +35,8 @@ func TestBacklogGrows(t *testing.T) {
 	p.follows("Events", "Events")
 	p.follows(ids[0].String(), "Event "+ids[0].String())
 	p.sees("paused", "The mail server is being replaced.", "os:grace")
-	p.follows("Handlers", "Handlers")
-	p.follows("WORKER / mail_receipt", "WORKER / mail_receipt")
-	p.presses("Unpause")
+	p.presses("Unpause the handler")
+	p.heading("WORKER / mail_receipt")
 	p.sees("Nothing holds it back.")
 	s.ended(47, "COMPLETED", mailReceipt)
 }
