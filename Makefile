@@ -33,12 +33,12 @@ up: services ## a local environment until Ctrl-C: worker, cron, dashboard; HANDL
 	@go build -o $(BIN)/up ./test/up && exec $(BIN)/up -handlers "$(HANDLERS)" -notifier "$(NOTIFIER)"
 
 # Many tests wait for a database, a program or a clock, so two packages of each of two groups run at once on two
-# processors. make lint has vetted the code; nobody debugs these binaries.
+# processors, and four tests of each: with more, the processors have no more to do, and each test only waits longer. make lint has vetted the code; nobody debugs these binaries.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 REPORTS ?=
 # Called with a name, packages, and more flags of go test.
 run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(if $(REPORTS),--jsonfile="$(abspath $(REPORTS))/$(1).json") --packages="$(2)" -- -shuffle=on -count=1 -timeout 20m \
-	-p $(PROCESSORS) -parallel 8 -vet=off -tags=nodocker -ldflags='-s -w' $(3)
+	-p $(PROCESSORS) -parallel 4 -vet=off -tags=nodocker -ldflags='-s -w' $(3)
 # These share memory between goroutines. For the others the race detector costs more than it finds.
 RACE := ./test/sim ./service ./eventqueue/operate ./eventqueue/worker ./eventqueue ./pubsubnotify ./eventqueue/fallback ./eventqueue/pgnotify \
 	./eventqueue/maintenance ./eventqueue/memnotify ./eventqueue/queuetest ./eventqueue/minutes ./eventqueue/httptarget ./cronchecker \
