@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"eventsv2/access"
@@ -105,16 +104,6 @@ func (d *dashboard) found(r *http.Request, id eventqueue.EventID, data *eventsDa
 		data.Ended, data.Events = e.Ended(), []view.Event{*e}
 	}
 	return err
-}
-
-func without(q url.Values, key string) url.Values {
-	rest := url.Values{}
-	for k, v := range q {
-		if k != key {
-			rest[k] = slices.Clone(v)
-		}
-	}
-	return rest
 }
 
 func parseID(s string) (eventqueue.EventID, error) {

@@ -122,3 +122,13 @@ func filled(q url.Values) url.Values {
 	}
 	return q
 }
+
+func without(q url.Values, key string) url.Values {
+	rest := url.Values{}
+	for k, v := range q {
+		if k != key {
+			rest[k] = slices.Clone(v)
+		}
+	}
+	return rest
+}

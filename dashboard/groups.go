@@ -11,7 +11,6 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/view"
 )
 
@@ -105,15 +104,6 @@ func (d *dashboard) explainGroups(r *http.Request, groups []inspect.WaitingGroup
 	}
 	slices.SortStableFunc(rows, func(a, b groupRow) int { return cmp.Compare(b.Waiting, a.Waiting) })
 	return rows, nil
-}
-
-// ratesOf are rate limits with their use, the fullest first.
-func ratesOf(limits []operate.RateStatus) []view.RateStatus {
-	rows := view.All(limits, view.RateStatusOf)
-	slices.SortStableFunc(rows, func(a, b view.RateStatus) int {
-		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Part(), a.Part()))
-	})
-	return rows
 }
 
 // withGroup is an address that goes on after a group. The name of a group may have characters that an address has not.

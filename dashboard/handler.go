@@ -3,7 +3,6 @@ package dashboard
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"eventsv2/access"
@@ -46,11 +45,6 @@ type standingRow struct {
 // ruleForm holds the input for a rule that has a mistake.
 type ruleForm struct{ Reason, Until, Begins, Modifier string }
 
-// handlerPath is the page of a handler.
-func handlerPath(scope eventqueue.Scope) string {
-	return "/handler?" + url.Values{"canvas": {scope.Canvas.String()}, "module": {scope.Module}, "name": {scope.Name}}.Encode()
-}
-
 // scopeOf returns the handler that a request names, if its viewer may read it.
 func scopeOf(r *http.Request, value func(string) string) (scope eventqueue.Scope, err error) {
 	if scope.Canvas, err = eventqueue.ParseCanvasID(value("canvas")); err != nil {
@@ -74,8 +68,6 @@ func (d *dashboard) handler(r *http.Request) (string, any, error) {
 	data, err := d.readHandler(r, scope)
 	return handlerName(scope), data, err
 }
-
-func handlerName(scope eventqueue.Scope) string { return line(scope.Module) + " / " + line(scope.Name) }
 
 func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data handlerData, err error) {
 	data = handlerData{Scope: scope, MaySet: d.mayChange(r, access.Administer, scope.Canvas)}

@@ -1,10 +1,14 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
+	"net/url"
+	"slices"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/view"
 )
 
@@ -51,3 +55,19 @@ func (d *dashboard) readFacts(r *http.Request, canvas *eventqueue.CanvasID, fact
 	facts.Serving = inspect.ServingOf(workers)
 	return err
 }
+
+// ratesOf are rate limits with their use, the fullest first.
+func ratesOf(limits []operate.RateStatus) []view.RateStatus {
+	rows := view.All(limits, view.RateStatusOf)
+	slices.SortStableFunc(rows, func(a, b view.RateStatus) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Part(), a.Part()))
+	})
+	return rows
+}
+
+// handlerPath is the page of a handler.
+func handlerPath(scope eventqueue.Scope) string {
+	return "/handler?" + url.Values{"canvas": {scope.Canvas.String()}, "module": {scope.Module}, "name": {scope.Name}}.Encode()
+}
+
+func handlerName(scope eventqueue.Scope) string { return line(scope.Module) + " / " + line(scope.Name) }
