@@ -14,16 +14,21 @@ func TestChartPictureHasItsValues(t *testing.T) {
 	t.Parallel()
 	const largestText = 20 // as the stylesheet has it for narrow screens
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	for _, n := range []int64{0, 7, 1_234_567_890} {
+	for n, want := range map[int64]string{0: "0 1 2", 1: "0 1 2", 2: "0 1 2", 3: "0 2 4", 5: "0 3 6", 7: "0 4 8", 9: "0 5 10", 10: "0 5 10", 41: "0 30 60", 1_234_567_890: "0 1,000,000,000 2,000,000,000"} {
 		list := []inspect.Minute{{Begins: now.Truncate(time.Minute).Add(-time.Minute), Counts: minutes.Counts{Emitted: n}}}
 		counts, _, _ := charts(list, spans[0].axis(now, time.Time{}))
 		if len(counts.Ticks) != 3 {
 			t.Fatalf("%d values beside the chart", len(counts.Ticks))
 		}
+		var values []string
 		for _, tick := range counts.Ticks {
+			values = append(values, tick.Text)
 			if tick.TextY < largestText || tick.TextY > tick.Y || tick.Y > float64(counts.Floor) {
 				t.Errorf("of %d events: %q stands at %.0f, over the line at %.0f of a picture with a height of %d", n, tick.Text, tick.TextY, tick.Y, counts.Height)
 			}
+		}
+		if got := strings.Join(values, " "); got != want {
+			t.Errorf("beside a chart of %d events stand %s", n, got)
 		}
 		if last := counts.Lines[0].Path; !strings.Contains(last, "L638.0,") {
 			t.Errorf("the line does not reach the last minute: %s", last)
