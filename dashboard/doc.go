@@ -9,7 +9,7 @@
 // audit log in its own transaction. A GET changes nothing.
 //
 // No page counts events in a
-// table: charts come from the counts per minute, and lists are pages of bounded size. Statements
+// table: charts come from the counts per minute, those of longer times from their sums, and lists are pages of bounded size. Statements
 // of a request are cancelled after Config.Timeout. What is stored is hostile text: it is escaped,
 // and characters that would hide or reorder other text are shown as escapes. Pages work without
 // their script, and their Content-Security-Policy allows no other.

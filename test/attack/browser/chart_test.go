@@ -46,7 +46,7 @@ func TestChartsShowValuesAndTimes(t *testing.T) {
 	value[bool](p, `document.querySelector("figure").dataset.old = true`)
 	s.exec(`UPDATE event_minutes SET cancelled = 1 WHERE minute >= now() - interval '1 minute'`)
 	p.until("they are shown when the page was renewed as well", `!document.querySelector("figure").dataset.old && /emitted 1,\d\d\d/.test(`+readout+`)`)
-	p.inAllForms("overview-pointed")
+	p.takePicture("overview-pointed-1280-light")
 	p.pointsAt("h1", 0.1)
 	p.until("they are gone", `!document.querySelector(".readout, .cursor")`)
 	p.follows("24 h", "Overview")
