@@ -29,6 +29,10 @@ type MinuteStore interface {
 	// there is none.
 	OldestDue(ctx context.Context, scope eventqueue.Scope) (id eventqueue.EventID, modifier string, err error)
 
+	// CountEmits adds events that SQL has emitted to the current minute, by the database's clock, each once: a bounded number of them with
+	// each call. It reports whether there may be more.
+	CountEmits(ctx context.Context) (more bool, err error)
+
 	// SumMinutes writes the sums of minutes that can no longer change and have none, of a bounded number of them with
 	// each call, the earliest first. It reports whether there may be more.
 	SumMinutes(ctx context.Context) (more bool, err error)

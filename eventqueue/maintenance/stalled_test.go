@@ -37,6 +37,10 @@ func (h hanging) OldestDue(ctx context.Context, _ eventqueue.Scope) (eventqueue.
 	return 0, "", h.In(ctx, "oldest")
 }
 
+func (h hanging) CountEmits(ctx context.Context) (bool, error) {
+	return false, h.In(ctx, "count emits")
+}
+
 func (h hanging) SumMinutes(ctx context.Context) (bool, error) {
 	return false, h.In(ctx, "sum minutes")
 }

@@ -43,6 +43,9 @@ type Waiting struct {
 
 	// Unsummed reports whether there are minutes that SumMinutes has to sum up.
 	Unsummed bool
+
+	// Uncounted reports whether there are events that CountEmits has to count.
+	Uncounted bool
 }
 
 // Unserved is a handler on a canvas of which nothing runs although something is due.
@@ -115,7 +118,16 @@ func (m *minuteTables) countWaiting(ctx context.Context) error {
 		m.idle = 0
 	}
 	m.lines.sumUp(m.log, waiting)
-	return errors.Join(m.unserved(ctx, waiting, whole), m.sumMinutes(ctx, waiting))
+	return errors.Join(m.countEmits(ctx, waiting), m.unserved(ctx, waiting, whole), m.sumMinutes(ctx, waiting))
+}
+
+// countEmits counts what SQL has emitted.
+func (m *minuteTables) countEmits(ctx context.Context, waiting Waiting) (err error) {
+	for more := waiting.Uncounted; more && err == nil; {
+		m.loop.Within(statementTakes)
+		more, err = within(ctx, m.store.CountEmits)
+	}
+	return err
 }
 
 // sumMinutes sums up minutes, one page: when a relay starts after long, its first minutes are a page each.

@@ -56,6 +56,8 @@ func (c *counted) OldestDue(_ context.Context, scope eventqueue.Scope) (eventque
 	return 7, "_", nil
 }
 
+func (c *counted) CountEmits(context.Context) (bool, error) { return false, nil }
+
 func (c *counted) SumMinutes(context.Context) (bool, error) { return false, nil }
 
 func (c *counted) SumHour(context.Context) (bool, error) { return false, nil }

@@ -137,6 +137,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
 )
 SELECT coalesce(next.canvas_id, '00000000-0000-0000-0000-000000000000'), coalesce(next.module, ''), coalesce(next.name, ''),
     (SELECT EXISTS (SELECT FROM event_minutes e WHERE e.minute >= ` + unsummedSQL("$10") + ` AND e.minute <= ` + lastCompleteSQL("$9") + `) FROM clock),
+    EXISTS (SELECT FROM event_emits),
     before.completed, before.failed, before.retried, (SELECT count(*) FROM recent), waiting.running, waiting.pending, waiting.held, waiting.oldest_due,
     (SELECT count(*) FROM unserved), oldest.canvas_id, oldest.module, oldest.name, oldest.oldest_due
 FROM (
@@ -159,7 +160,7 @@ func (s *Store) CountWaiting(ctx context.Context, after eventqueue.Scope) (w mai
 		var canvas *[16]byte
 		var module, name *string
 		var due *time.Duration
-		_, err := pgx.ForEachRow(rows, []any{(*[16]byte)(&w.Next.Canvas), &w.Next.Module, &w.Next.Name, &w.Unsummed,
+		_, err := pgx.ForEachRow(rows, []any{(*[16]byte)(&w.Next.Canvas), &w.Next.Module, &w.Next.Name, &w.Unsummed, &w.Uncounted,
 			&w.Completed, &w.Failed, &w.Retried, &w.EndedOf, &w.Running, &w.Pending, &w.Held, &w.OldestDue, &w.UnservedHandlers, &canvas, &module, &name, &due}, func() error {
 			if canvas != nil {
 				w.Unserved = append(w.Unserved, maintenance.Unserved{Scope: eventqueue.Scope{Canvas: *canvas, Module: *module, Name: *name}, DueFor: *due})

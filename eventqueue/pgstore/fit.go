@@ -26,7 +26,7 @@ const (
 var needs = map[Work]map[string][]string{
 	Emitting: {
 		"events_v2": {
-			"INSERT (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id)",
+			"INSERT (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id, by_sql)",
 			"SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key)", "UPDATE (notified_at)",
 		},
 		"event_groups":  {"INSERT (event_id, stage, canvas_id, group_key)"},
@@ -48,7 +48,7 @@ var needs = map[Work]map[string][]string{
 		"cron_definitions": {"SELECT", "UPDATE"}, "cron_records": {"SELECT", "INSERT", "DELETE"},
 		"event_attempts": {"SELECT", "UPDATE", "DELETE"}, "event_workers": {"SELECT", "UPDATE", "DELETE"}, "events_id_seq": {"USAGE"},
 		"event_minutes": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_hours": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-		"event_minute_totals": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_hour_totals": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+		"event_minute_totals": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_hour_totals": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_emits": {"SELECT", "UPDATE", "DELETE"},
 		"webhook_minutes": {"SELECT", "DELETE"}, "webhook_sources": {"SELECT", "DELETE"},
 	},
 }

@@ -43,16 +43,17 @@ const wakeSQL = `SELECT bool_and(events_v2_notify(channel, '')) FROM unnest(`
 // A delay counts from the database's clock; a delay_until that has passed means
 // now. An event whose notification goes out right after the commit has
 // notified_at set here, so that publishing costs no second write. Attributes and
-// parents are NULL for a batch that has none, which unnest fills up. The
+// parents are NULL for a batch that has none, which unnest fills up. by_sql is NULL, since programs count
+// what they emit. The
 // rows come back as they were inserted: in the order of place, and of their ids.
 const insertSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 )
-INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id)
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id, by_sql)
 SELECT canvas_id, module, name, modifier, value, due, (SELECT now FROM clock),
     CASE WHEN $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN (SELECT now FROM clock) END,
-    attributes::jsonb, parent_id
+    attributes::jsonb, parent_id, NULL
 FROM (
     SELECT i.*, greatest(coalesce(i.until, (SELECT now FROM clock) + i.delay_us * interval '1 microsecond'), (SELECT now FROM clock)) AS due
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::bigint[])
@@ -68,10 +69,10 @@ const insertNowSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 )
-INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id)
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id, by_sql)
 SELECT ($1::uuid[])[handler], ($2::text[])[handler], ($3::text[])[handler], ($4::text[])[handler], value,
     (SELECT now FROM clock), (SELECT now FROM clock), (SELECT now FROM clock WHERE $7::boolean),
-    attributes::jsonb, parent_id
+    attributes::jsonb, parent_id, NULL
 FROM unnest($5::text[], $6::int[], $9::text[], $10::bigint[]) AS i (value, handler, attributes, parent_id)
 RETURNING id, notified_at IS NOT NULL AS notified, (` + wakeSQL + `$8::text[]) AS channel) AS woken`
 

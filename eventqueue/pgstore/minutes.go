@@ -69,21 +69,22 @@ func sumSQL(column string) string {
         FROM unnest(e.` + column + `, excluded.` + column + `) WITH ORDINALITY AS u (a, b, i) ORDER BY u.i)`
 }
 
+// addCountsSQL adds the rows of counted_now, a query that is named in a WITH before it, to the current minute, of which $1 scopes and as many
+// handlers have rows.
+//
 // present counts the rows of the minute that programs have written, no more of them than there may
 // be. Programs that hand in at the same moment do not see each other's.
-var addMinutesSQL = `
-WITH clock AS MATERIALIZED (
+var addCountsSQL = `, clock AS MATERIALIZED (
     SELECT now, date_trunc('minute', now, 'UTC') AS minute FROM (SELECT clock_timestamp() AS now) AS clock
 ), given AS MATERIALIZED (
     SELECT g.place, g.canvas_id, g.module, g.name, g.emitted, g.completed, g.failed, g.retried, g.cancelled, g.waits::bigint[] AS waits, g.runs::bigint[] AS runs,
         NULL::bigint AS pending, NULL::interval AS oldest_due,
         EXISTS (SELECT FROM event_minutes e WHERE (e.minute, e.canvas_id, e.module, e.name) = (clock.minute, g.canvas_id, g.module, g.name)) AS there
-    FROM clock CROSS JOIN unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $11::bigint[], $8::text[], $9::text[])
-        WITH ORDINALITY AS g (canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs, place)
+    FROM clock CROSS JOIN counted_now g
 ), room AS MATERIALIZED (
-    SELECT greatest($10 - count(*), 0) AS scopes, least($10, greatest(2 * $10 - count(*), 0)) AS handlers
+    SELECT greatest($1 - count(*), 0) AS scopes, least($1, greatest(2 * $1 - count(*), 0)) AS handlers
     FROM (SELECT FROM clock JOIN event_minutes e USING (minute)
-          WHERE e.emitted + e.completed + e.failed + e.retried + e.cancelled > 0 LIMIT 2 * $10) AS present
+          WHERE e.emitted + e.completed + e.failed + e.retried + e.cancelled > 0 LIMIT 2 * $1) AS present
 )` + mergeCountsSQL + `, written AS (
     INSERT INTO event_minutes AS e (minute, canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs)
     SELECT clock.minute, ` + mergedColumnsSQL + `
@@ -95,8 +96,29 @@ WITH clock AS MATERIALIZED (
         ` + sumSQL("waits") + `,
         ` + sumSQL("runs") + `
     RETURNING true
-)
+)`
+
+var (
+	addMinutesSQL = `
+WITH counted_now AS (
+    SELECT * FROM unnest($2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[])
+        WITH ORDINALITY AS g (canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs, place)
+)` + addCountsSQL + `
 SELECT now FROM clock WHERE (SELECT count(*) FROM written) >= 0`
+
+	// Of two relays that do it at once, each takes other rows.
+	countEmitsSQL = `
+WITH found AS MATERIALIZED (
+    SELECT e.ctid AS version FROM event_emits e LIMIT $2 FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM event_emits e WHERE e.ctid = ANY (ARRAY(SELECT version FROM found)) RETURNING e.canvas_id, e.module, e.name
+), counted_now AS (
+    SELECT canvas_id, module, name, count(*) AS emitted, 0 AS completed, 0 AS failed, 0 AS retried, 0 AS cancelled, '{}' AS waits, '{}' AS runs,
+        row_number() OVER (ORDER BY count(*) DESC, canvas_id, module, name) AS place
+    FROM gone GROUP BY canvas_id, module, name
+)` + addCountsSQL + `
+SELECT (SELECT count(*) FROM gone) = $2 AND (SELECT count(*) FROM written) >= 0`
+)
 
 // NewCounter implements eventqueue.CountingStore.
 func (s *Store) NewCounter(jitter func(time.Duration) time.Duration, log *zap.Logger) eventqueue.Counter {
@@ -115,11 +137,22 @@ func (s *Store) AddMinutes(ctx context.Context, counts []minutes.Counts) (now ti
 		emitted[i], completed[i], failed[i], retried[i], cancelled[i] = c.Emitted, c.Completed, c.Failed, c.Retried, c.Cancelled
 		waits[i], runs[i] = arrayText(c.Wait), arrayText(c.Run)
 	}
-	err = s.pool.QueryRow(ctx, addMinutesSQL, canvases, modules, names, emitted, completed, failed, retried, waits, runs, MinuteScopes, cancelled).Scan(&now)
+	err = s.pool.QueryRow(ctx, addMinutesSQL, MinuteScopes, canvases, modules, names, emitted, completed, failed, retried, cancelled, waits, runs).Scan(&now)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("add the counts of a minute: %w", err)
 	}
 	return now, nil
+}
+
+// emitsPage is how many events one statement counts.
+const emitsPage = 20_000
+
+// CountEmits implements maintenance.MinuteStore.
+func (s *Store) CountEmits(ctx context.Context) (more bool, err error) {
+	if err := s.pool.QueryRow(ctx, countEmitsSQL, MinuteScopes, emitsPage).Scan(&more); err != nil {
+		return false, fmt.Errorf("count what SQL has emitted: %w", err)
+	}
+	return more, nil
 }
 
 // arrayText is a histogram as the text of an array: an array of arrays of several lengths is none

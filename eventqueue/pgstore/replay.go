@@ -29,10 +29,10 @@ WITH clock AS MATERIALIZED (
     FROM event_log l
     WHERE l.id = ANY ($1::bigint[]) AND l.status::text = upper($2::text)
 ), replayed AS (
-    INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes)
+    INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, by_sql)
     SELECT canvas_id, module, name, modifier, value, begins + place * $4::interval, now, NULL,
         CASE WHEN ordering_key IS NULL THEN 0 ELSE 3 END, coalesce(ordering_key, ''),
-        attributes || jsonb_build_object('` + attributes.ReplayedFrom + `', id::text)
+        attributes || jsonb_build_object('` + attributes.ReplayedFrom + `', id::text), NULL
     FROM original, clock
     ORDER BY place
     RETURNING id, canvas_id, module, name, (attributes ->> '` + attributes.ReplayedFrom + `')::bigint AS original

@@ -26,11 +26,11 @@ WITH asked AS (
     DELETE FROM event_log l USING failed WHERE l.id = failed.id AND NOT failed.outdated
     RETURNING l.id, l.canvas_id, l.module, l.name, l.modifier, l.value, l.attempts, l.enqueued_at, l.ordering_key, l.attributes, l.parent_id, l.unique_key
 ), moved AS (
-    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id, unique_key)
+    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id, unique_key, by_sql)
     SELECT id, canvas_id, module, name, modifier, coalesce($3, value), 0, attempts,
         clock_timestamp() + coalesce($5::interval, greatest($6::timestamptz - clock_timestamp(), interval '0')), enqueued_at, NULL,
         coalesce((SELECT u.unique_seconds FROM unique_expiries u WHERE u.event_id = taken.id), 0),
-        CASE WHEN ordering_key IS NULL THEN 0 ELSE 3 END, coalesce(ordering_key, ''), CASE WHEN $4::text IS NULL THEN attributes ELSE nullif($4, '')::jsonb END, parent_id, unique_key
+        CASE WHEN ordering_key IS NULL THEN 0 ELSE 3 END, coalesce(ordering_key, ''), CASE WHEN $4::text IS NULL THEN attributes ELSE nullif($4, '')::jsonb END, parent_id, unique_key, NULL
     FROM taken
     ORDER BY id
     RETURNING id

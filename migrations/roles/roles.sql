@@ -56,7 +56,7 @@ GRANT USAGE ON SEQUENCE events_id_seq TO queue_sql_emitter;
 
 -- Emitting with the library. UPDATE of notified_at is for notifications that could not
 -- be published. It reads no value; it sets no lock and no count, and admits no event to a group.
-GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id)
+GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id, by_sql)
     ON events_v2 TO queue_emitter;
 GRANT SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at) ON events_v2 TO queue_emitter;
 GRANT USAGE ON SEQUENCE events_id_seq TO queue_emitter;
@@ -93,6 +93,7 @@ GRANT SELECT, UPDATE, DELETE ON event_log, event_attempts, event_workers TO queu
 GRANT DELETE ON event_minutes, webhook_minutes, webhook_sources TO queue_cron;
 GRANT SELECT, INSERT, UPDATE, DELETE ON event_hours TO queue_cron;
 GRANT SELECT, INSERT, UPDATE, DELETE ON event_minute_totals, event_hour_totals TO queue_cron;
+GRANT SELECT, UPDATE, DELETE ON event_emits TO queue_cron;
 GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits, rate_counters, cleanups, cron_definitions TO queue_cron;
 -- Rules that end at a time, or are lifted at a rate.
 GRANT DELETE, UPDATE (released_to, released_at) ON scheduling_rules TO queue_cron;
@@ -108,7 +109,7 @@ GRANT SELECT, DELETE ON bulk_operations TO queue_cron;
 -- eventctl, the HTTP API and the dashboard, but for migrate: all that is written of the queue, and no part of its schema.
 GRANT INSERT, UPDATE, DELETE ON events_v2, event_log, event_attempts, event_workers, event_groups, scheduling_rules, concurrency_limits, rate_limits, rate_counters,
     cron_definitions, cron_records, unique_keys, unique_expiries, unique_heirs, events_v2_notifications, cleanups, grid_outputs, events_v2_settings,
-    event_minutes, event_hours, event_minute_totals, event_hour_totals, webhook_minutes, webhook_sources TO queue_operator;
+    event_minutes, event_hours, event_minute_totals, event_hour_totals, event_emits, webhook_minutes, webhook_sources TO queue_operator;
 GRANT SELECT, INSERT, UPDATE ON access_tokens TO queue_operator;
 GRANT SELECT, INSERT, DELETE ON ended_sessions TO queue_operator;
 GRANT SELECT, INSERT ON audit_log TO queue_operator;
