@@ -40,6 +40,7 @@ func TestProgramsRunOnANewerSchema(t *testing.T) {
 func TestUpgradePageWorks(t *testing.T) {
 	t.Parallel()
 	p := newPostgresRig(t).shownPage("upgrading.md")
+	p.emit(event("greet", `1`))
 	if _, err := migrations.Down(testenv.Context(t), p.environment["DATABASE_URL"], 1); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,6 @@ func TestUpgradePageWorks(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.dir, "handlers.yaml"), handlers, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.emit(event("greet", `1`))
 	p.runSession()
 	if err := migrations.Check(testenv.Context(t), p.pool); err != nil {
 		t.Error(err)
