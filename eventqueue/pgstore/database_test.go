@@ -60,7 +60,7 @@ func newRigWithClock(t *testing.T, ahead time.Duration) *rig {
 	r.exec(`CREATE TABLE skew AS SELECT $1::interval AS ahead`, ahead)
 	r.exec(`CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 		AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM public.skew'`)
-	r.exec(`ALTER FUNCTION events_v2_emit_keyed SET search_path = public, pg_catalog`)
+	r.exec(`ALTER FUNCTION events_v2_emit_ending SET search_path = public, pg_catalog`)
 	return r
 }
 

@@ -19,12 +19,13 @@ const (
 	Relaying Work = "cron"    // relays, emits the slots of cron definitions, deletes history
 )
 
-// needs are the rights without which no program of its kind gets on, by table or sequence, and by
-// column where the role has no more. What only some of them need (cleanups, grids,
+// needs are the rights without which no program of its kind gets on, by table, sequence or function, and by
+// column where the role has no more. Of the functions, those that not everybody may call without eventctl migrate roles. What only some of them need (cleanups, grids,
 // notifications in Postgres) is asked for where it is used, and so is what emitters count: an emit
 // succeeds without it.
 var needs = map[Work]map[string][]string{
 	Emitting: {
+		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"},
 		"events_v2": {
 			"INSERT (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id, by_sql)",
 			"SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key)", "UPDATE (notified_at)",
@@ -33,6 +34,7 @@ var needs = map[Work]map[string][]string{
 		"events_id_seq": {"USAGE"},
 	},
 	Working: {
+		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"}, "events_v2_emit_ending": {"EXECUTE"},
 		"events_v2": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_log": {"SELECT", "INSERT"},
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
 		"unique_keys": {"SELECT"}, "unique_heirs": {"SELECT", "INSERT"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
@@ -41,6 +43,7 @@ var needs = map[Work]map[string][]string{
 		"event_minutes": {"SELECT", "INSERT", "UPDATE"}, "events_id_seq": {"USAGE"},
 	},
 	Relaying: {
+		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"},
 		"events_v2": {"SELECT", "INSERT", "UPDATE"}, "event_log": {"SELECT", "DELETE"},
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
 		"unique_keys": {"SELECT", "UPDATE", "DELETE"}, "unique_heirs": {"SELECT", "DELETE"}, "unique_expiries": {"SELECT", "DELETE"},
@@ -54,28 +57,30 @@ var needs = map[Work]map[string][]string{
 }
 
 // Where no columns are named, a right on one of them counts: what is granted by column
-// is not judged here. Which relations and columns do not exist is not a matter of rights.
+// is not judged here. Which objects and columns do not exist is not a matter of rights.
 const lackingSQL = `
 WITH needed AS (
-    SELECT "table", "right", work, to_regclass($4::text || '.' || "table") AS relation, split_part("right", ' ', 1) AS kind,
+    SELECT "table", "right", work, split_part("right", ' ', 1) AS kind,
+        CASE "right" WHEN 'EXECUTE' THEN to_regproc($4::text || '.' || "table")::oid ELSE to_regclass($4::text || '.' || "table")::oid END AS object,
         string_to_array(substring("right" FROM '\((.*)\)'), ', ') AS columns
     FROM unnest($1::text[], $2::text[], $3::text[]) AS n ("table", "right", work)
 ), missing AS (
-    SELECT DISTINCT "table" AS name FROM needed WHERE relation IS NULL
+    SELECT DISTINCT "table" AS name FROM needed WHERE object IS NULL
     UNION
     SELECT "table" || '.' || name FROM needed, unnest(columns) AS name
-    WHERE relation IS NOT NULL AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attname = name)
+    WHERE object IS NOT NULL AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = object AND attname = name)
 ), lacking AS (
     SELECT * FROM needed
-    WHERE CASE WHEN relation IS NULL THEN false
+    WHERE CASE WHEN object IS NULL THEN false
         WHEN columns IS NOT NULL THEN EXISTS (
-            SELECT FROM pg_attribute WHERE attrelid = relation AND attname = ANY (columns) AND NOT has_column_privilege(relation, attnum, kind))
-        WHEN kind = 'USAGE' THEN NOT has_sequence_privilege(relation, 'USAGE, UPDATE')
-        WHEN kind = 'DELETE' THEN NOT has_table_privilege(relation, kind)
-        ELSE NOT has_any_column_privilege(relation, kind) END
+            SELECT FROM pg_attribute WHERE attrelid = object AND attname = ANY (columns) AND NOT has_column_privilege(object, attnum, kind))
+        WHEN kind = 'EXECUTE' THEN NOT has_function_privilege(object, kind)
+        WHEN kind = 'USAGE' THEN NOT has_sequence_privilege(object, 'USAGE, UPDATE')
+        WHEN kind = 'DELETE' THEN NOT has_table_privilege(object, kind)
+        ELSE NOT has_any_column_privilege(object, kind) END
 )
 SELECT quote_ident(current_user), ARRAY(SELECT name FROM missing ORDER BY name),
-    ARRAY(SELECT DISTINCT "right" || ' ON ' || CASE kind WHEN 'USAGE' THEN 'SEQUENCE ' ELSE '' END || "table" FROM lacking ORDER BY 1), ARRAY(SELECT DISTINCT work FROM lacking ORDER BY 1)`
+    ARRAY(SELECT DISTINCT "right" || ' ON ' || CASE kind WHEN 'USAGE' THEN 'SEQUENCE ' WHEN 'EXECUTE' THEN 'FUNCTION ' ELSE '' END || "table" FROM lacking ORDER BY 1), ARRAY(SELECT DISTINCT work FROM lacking ORDER BY 1)`
 
 // checkRights reports whether the user of the pool has the rights that kinds of work
 // need. The error, an *eventqueue.UnfitError unless the database could not be reached,

@@ -43,16 +43,22 @@ SELECT id, notified, (` + wakeSQL + `$10::text[]) AS channel) AS woken FROM inse
 const (
 	lockKeysSQL = `SELECT events_v2_lock_keys($1::uuid[], $2::text[])`
 
-	insertUniqueSQL = `
+	uniqueInputSQL = `
 SELECT r.id, r.notified, NULL::boolean AS woken, r.repeats
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::bigint[],
     $13::text[], $14::text[], $15::int[], $16::text[], $17::bigint[])
     WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, attributes, parent_id,
         ordering_key, key, seconds, mode, max_wait_us, place)
-CROSS JOIN LATERAL events_v2_emit_keyed(canvas_id, module, name, modifier, value, delay_us * interval '1 microsecond', until,
+CROSS JOIN LATERAL `
+
+	uniqueArgumentsSQL = `(canvas_id, module, name, modifier, value, delay_us * interval '1 microsecond', until,
     attributes::jsonb, parent_id, ordering_key, key, seconds, mode, max_wait_us * interval '1 microsecond',
-    CASE WHEN $8::boolean THEN $9::bigint * interval '1 microsecond' END, $10::text[], $18::bigint) AS r
-ORDER BY place`
+    CASE WHEN $8::boolean THEN $9::bigint * interval '1 microsecond' END, $10::text[]`
+
+	insertUniqueSQL = uniqueInputSQL + `events_v2_emit_keyed` + uniqueArgumentsSQL + `) AS r ORDER BY place`
+
+	// insertEndingSQL is insertUniqueSQL in a transaction that completes the event $18. Only those who end events have the right to it.
+	insertEndingSQL = uniqueInputSQL + `events_v2_emit_ending` + uniqueArgumentsSQL + `, $18::bigint) AS r ORDER BY place`
 )
 
 func hasKeys(events []eventqueue.NewEvent) bool {
@@ -88,26 +94,18 @@ func (s *Store) insertOrderedArgs(events []eventqueue.NewEvent, mode eventqueue.
 	return append(s.insertArgs(events, mode), keys, headsOf(events))
 }
 
-// insertUniqueArgs makes the arguments of insertUniqueSQL. ending is the event that the transaction
-// completes; 0 for none.
-func (s *Store) insertUniqueArgs(ending eventqueue.EventID) func([]eventqueue.NewEvent, eventqueue.NotifyMode) []any {
-	return func(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
-		ordering, keys, modes := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
-		times, waits := make([]int32, len(events)), make([]*int64, len(events))
-		for i := range events {
-			e := &events[i]
-			ordering[i], keys[i], modes[i] = e.OrderingKey, e.UniqueKey, cmp.Or(e.UniqueMode, keymode.UntilEnd)
-			times[i] = int32((e.UniqueFor + time.Second - 1) / time.Second)
-			if e.MaxWait != 0 {
-				waits[i] = new(roundUpMicroseconds(e.MaxWait))
-			}
+func (s *Store) insertUniqueArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
+	ordering, keys, modes := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
+	times, waits := make([]int32, len(events)), make([]*int64, len(events))
+	for i := range events {
+		e := &events[i]
+		ordering[i], keys[i], modes[i] = e.OrderingKey, e.UniqueKey, cmp.Or(e.UniqueMode, keymode.UntilEnd)
+		times[i] = int32((e.UniqueFor + time.Second - 1) / time.Second)
+		if e.MaxWait != 0 {
+			waits[i] = new(roundUpMicroseconds(e.MaxWait))
 		}
-		var ends *int64
-		if ending != 0 {
-			ends = new(int64(ending))
-		}
-		return append(s.insertArgs(events, mode), ordering, keys, times, modes, waits, ends)
 	}
+	return append(s.insertArgs(events, mode), ordering, keys, times, modes, waits)
 }
 
 // headsOf reports which events need a notification. Of the events of one ordering
@@ -145,13 +143,19 @@ func answered(events []eventqueue.NewEvent, inserted []eventqueue.Inserted, uniq
 }
 
 // insertKeyed sends everything in one round trip, in a transaction of its own if
-// there is none yet.
+// there is none yet. ending is the event that the transaction completes; 0 for none.
 func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, ending eventqueue.EventID, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	keys := uniqueKeys(events)
 	inserted := make([]eventqueue.Inserted, 0, len(events))
 	statement, arguments, scan := insertOrderedSQL, s.insertOrderedArgs, scanInserted
 	if len(keys) > 0 {
-		statement, arguments, scan = insertUniqueSQL, s.insertUniqueArgs(ending), scanUnique
+		statement, arguments, scan = insertUniqueSQL, s.insertUniqueArgs, scanUnique
+		if ending != 0 {
+			statement = insertEndingSQL
+			arguments = func(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
+				return append(s.insertUniqueArgs(events, mode), int64(ending))
+			}
+		}
 	}
 	var queries []query
 	if len(keys) > 1 {

@@ -21,7 +21,7 @@ func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.N
 	keys := uniqueKeys(events)
 	statement, arguments := insertOrderedSQL, s.insertOrderedArgs
 	if len(keys) > 0 {
-		statement, arguments = insertUniqueSQL, s.insertUniqueArgs(0)
+		statement, arguments = insertUniqueSQL, s.insertUniqueArgs
 	}
 	if len(keys) > 1 {
 		lock, err := literals(lockKeysArgs(keys))

@@ -542,6 +542,7 @@ func TestRolesLackTheRightsOfOthers(t *testing.T) {
 		slot      = `INSERT INTO cron_records (cron_id, slot, event_id) VALUES (1, now(), 1)`
 		history   = `DELETE FROM event_log`
 		emit      = `SELECT events_emit(gen_random_uuid(), 'M', 'N', '1')`
+		takeKey   = `SELECT events_v2_emit_ending(gen_random_uuid(), 'M', 'N', '_', '1', '0', NULL, NULL, NULL, '', 'k', 0, 'until_end', NULL, NULL, NULL, 1)`
 		turn      = `INSERT INTO event_groups (event_id, stage, canvas_id, group_key, admitted) VALUES (1, 1, gen_random_uuid(), 'o', true)`
 		takeSlot  = `UPDATE event_groups SET admitted = true`
 		leave     = `DELETE FROM event_groups`
@@ -563,14 +564,14 @@ func TestRolesLackTheRightsOfOthers(t *testing.T) {
 		schema    = `ALTER TABLE events_v2 ADD COLUMN mine text`
 	)
 	own := map[string][]string{
-		"emitter": {forge, silence, turn, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey,
+		"emitter": {forge, takeKey, silence, turn, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey,
 			settings, settle, cleaned, output, read, end, claim, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
-		"sql_emitter": {turn, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey, listen, silence, settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
+		"sql_emitter": {turn, takeKey, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey, listen, silence, settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
 		"worker":      {settings, settle, rule, lift, lockRules, limit, running, schedule, slot, history, version, schema},
-		"cron":        {silence, settings, settle, cleaned, output, end, rule, barrier, limit, running, schedule, version, schema},
+		"cron":        {silence, takeKey, settings, settle, cleaned, output, end, rule, barrier, limit, running, schedule, version, schema},
 		"operator":    {version, schema},
-		"reader":      {settings, settle, cleaned, output, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},
-		"nobody":      {settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},
+		"reader":      {settings, takeKey, settle, cleaned, output, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},
+		"nobody":      {settings, takeKey, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},
 	}
 	if functions := one[string](r.rig, `SELECT coalesce(string_agg(proname, ' '), '') FROM pg_proc
 		WHERE pronamespace = 'public'::regnamespace AND (proname LIKE 'events\_%' OR proname IN ('send_to_outbox', 'rate_limit_changed'))

@@ -172,6 +172,9 @@ func TestMissingRightIsNamedAtStart(t *testing.T) {
 		{"worker", "worker", "DELETE ON events_v2"},
 		{"worker", "worker", "INSERT ON event_log"},
 		{"worker", "worker", "UPDATE ON claim_barrier"},
+		{"worker", "worker", "EXECUTE ON FUNCTION events_v2_emit_ending"},
+		{"cron", "cron", "EXECUTE ON FUNCTION events_v2_lock_keys"},
+		{"eventctl emit --canvas " + canvas.String() + " --module M --name N --value 1", "operator", "EXECUTE ON FUNCTION events_v2_emit_keyed"},
 		{"cron", "cron", "INSERT ON cron_records"},
 		{"eventctl emit --canvas " + canvas.String() + " --module M --name N --value 1", "operator", "USAGE ON SEQUENCE events_id_seq"},
 	} {

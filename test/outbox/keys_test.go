@@ -124,12 +124,52 @@ func TestKeysNeedOneRight(t *testing.T) {
 	if n := one[int](r, conn, `SELECT count(*) FROM events_v2 WHERE unique_key = 'k' AND ordering_key = 'o'`); n != 1 {
 		t.Errorf("%d events of one key", n)
 	}
-	for _, sql := range []string{`UPDATE unique_keys SET event_id = 7`, `UPDATE events_v2 SET notified_at = now()`, `SELECT key FROM unique_keys`} {
+	for _, sql := range []string{
+		`UPDATE unique_keys SET event_id = 7`, `UPDATE events_v2 SET notified_at = now()`, `SELECT key FROM unique_keys`,
+		// It cannot say that the event which has the key ends.
+		`SELECT events_v2_emit_ending('` + tenant + `', 'WORKER', 'greet', '_', '1', '0', NULL, NULL, NULL, '', 'k', 0, 'until_end', NULL, NULL, NULL, 1)`,
+	} {
 		r.exec(conn, `SET ROLE `+role)
 		if err := r.refused(conn, sql); err.Code != "42501" {
 			t.Errorf("%s: %+v", sql, err)
 		}
 		r.exec(conn, `RESET ROLE`)
+	}
+}
+
+// TestMigrationKeepsTheRightToKeys of whoever emits and whoever ends events, and takes from emitters that of saying which event ends.
+func TestMigrationKeepsTheRightToKeys(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	conn := r.conn()
+	emitter, worker := r.role(conn), r.role(conn)
+	rights := func() string {
+		t.Helper()
+		return one[string](r, conn, `SELECT string_agg(concat_ws(' ', proname, has_function_privilege('`+emitter+`', oid, 'EXECUTE'),
+				has_function_privilege('`+worker+`', oid, 'EXECUTE'), has_function_privilege('public', oid, 'EXECUTE')), ', ' ORDER BY proname)
+			FROM pg_proc WHERE proname LIKE 'events\_v2\_emit\_%'`)
+	}
+	version := one[int](r, conn, `SELECT max(version_id) FROM eventsv2_schema_version`)
+	ctx, databaseURL := testenv.Context(t), r.pool.Config().ConnString()
+	down := func() {
+		t.Helper()
+		if _, err := migrations.Down(ctx, databaseURL, version-14); err != nil {
+			t.Fatal(err)
+		}
+	}
+	down()
+	r.exec(conn, `GRANT DELETE ON events_v2 TO `+worker+`; GRANT EXECUTE ON FUNCTION events_v2_emit_keyed TO `+emitter+`, `+worker)
+	for range 2 {
+		if got, want := rights(), "events_v2_emit_keyed t t f"; got != want {
+			t.Errorf("before: %s, want %s", got, want)
+		}
+		if _, err := migrations.Up(ctx, databaseURL); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := rights(), "events_v2_emit_ending f t f, events_v2_emit_keyed t t f"; got != want {
+			t.Errorf("after: %s, want %s", got, want)
+		}
+		down()
 	}
 }
 
