@@ -76,11 +76,12 @@ proof-sample: ## a few mutants, faults and seeds, drawn from the commit's hash, 
 	@test/proof -sample
 
 PICTURES ?=
+IMAGES ?=
 .PHONY: browser
-browser: services ## the dashboard in a real browser; PICTURES=directory for a picture of each page
+browser: services ## the dashboard in a real browser; PICTURES=directory for a picture of each page, IMAGES=1 to renew those of the README
 	@test/install chromium
 	@cd test/attack && go test -c -o $(BIN)/browser.test ./browser
-	@cd test/attack/browser && $(BIN)/browser.test $(if $(PICTURES),-pictures "$(abspath $(PICTURES))")
+	@cd test/attack/browser && $(BIN)/browser.test $(if $(PICTURES),-pictures "$(abspath $(PICTURES))") $(if $(IMAGES),-images)
 
 SEED ?= 1
 SEEDS ?= 60
