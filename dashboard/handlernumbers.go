@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -62,12 +61,8 @@ func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope, facts *
 	if data.Recent, err = d.Reader.RecentErrors(r.Context(), scope, errorsShown); err != nil {
 		return data, err
 	}
-	if facts.Limits, err = d.Reader.LimitsOfHandlers(r.Context(), scope); err != nil {
-		return data, err
-	}
-	data.Limits = view.All(facts.Limits, view.LimitInUseOf)
-	err = d.readFacts(r, &scope.Canvas, facts)
-	data.Rates = slices.DeleteFunc(ratesOf(facts.Rates), func(l view.RateStatus) bool { return !l.Scope().WholeCanvas() && l.Scope() != scope })
+	err = d.readFacts(r, facts, scope)
+	data.Limits, data.Rates = view.All(facts.Limits, view.LimitInUseOf), ratesOf(facts.Rates)
 	return data, err
 }
 

@@ -52,10 +52,7 @@ func (d *dashboard) handlers(r *http.Request) (string, any, error) {
 		return "", nil, err
 	}
 	facts := inspect.HandlerFacts{Rules: rules, Minutes: minutes}
-	if facts.Limits, err = d.Reader.LimitsOfHandlers(r.Context(), scopes...); err != nil {
-		return "", nil, err
-	}
-	if err := d.readFacts(r, filter.Canvas, &facts); err != nil {
+	if err := d.readFacts(r, &facts, scopes...); err != nil {
 		return "", nil, err
 	}
 	of, sums := map[eventqueue.Scope][]inspect.Minute{}, map[eventqueue.Scope]inspect.Minute{}

@@ -46,9 +46,12 @@ func (s stateRow) Class() string {
 	}
 }
 
-// readFacts reads the rate limits, of a canvas or, with nil, of all, and the workers.
-func (d *dashboard) readFacts(r *http.Request, canvas *eventqueue.CanvasID, facts *inspect.HandlerFacts) (err error) {
-	if facts.Rates, err = d.Store.RateLimits(r.Context(), canvas); err != nil {
+// readFacts reads the limits of some handlers, and the workers.
+func (d *dashboard) readFacts(r *http.Request, facts *inspect.HandlerFacts, scopes ...eventqueue.Scope) (err error) {
+	if facts.Limits, err = d.Reader.LimitsOfHandlers(r.Context(), scopes...); err != nil {
+		return err
+	}
+	if facts.Rates, err = d.Reader.RatesOfHandlers(r.Context(), scopes...); err != nil {
 		return err
 	}
 	workers, err := d.Reader.Workers(r.Context())

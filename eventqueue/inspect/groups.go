@@ -7,6 +7,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/mayrun"
 )
 
 // CountedInGroup is how far the events of an ordering group are counted: more of them are shown as one more.
@@ -111,17 +112,25 @@ type LimitInUse struct {
 	Admitted, Waiting int
 }
 
-const limitsInUseSQL = `
+// limitsInUseSQL reads the concurrency limits that a condition selects, with what they let run.
+func limitsInUseSQL(which string) string {
+	return `
 SELECT w.canvas_id, w.group_key, w.max_running,
     ` + countedGroupSQL + `
 FROM (SELECT canvas_id, group_key, max_running FROM concurrency_limits
-      WHERE ($1::uuid IS NULL OR canvas_id = $1) AND ($2::uuid[] IS NULL OR (canvas_id, group_key) IN (SELECT * FROM unnest($2, $5::text[])))
+      WHERE ` + which + `
       ORDER BY canvas_id, group_key LIMIT $3) AS w
 ORDER BY w.canvas_id, w.group_key`
+}
+
+var (
+	limitsOfCanvasSQL   = limitsInUseSQL(`($1::uuid IS NULL OR canvas_id = $1) AND $2::text[] IS NULL`)
+	limitsOfHandlersSQL = limitsInUseSQL(`(canvas_id, group_key) IN (SELECT * FROM unnest($1::uuid[], $2::text[]))`)
+)
 
 // LimitsInUse returns at most limit concurrency limits of a canvas or, with nil, of all, in the order of the database.
 func (r *Reader) LimitsInUse(ctx context.Context, canvas *eventqueue.CanvasID, limit int) ([]LimitInUse, error) {
-	return r.limitsInUse(ctx, canvas, nil, nil, limit)
+	return r.limitsInUse(ctx, limitsOfCanvasSQL, (*[16]byte)(canvas), nil, limit)
 }
 
 // LimitsOfHandlers returns the concurrency limits of some handlers, and of their canvases.
@@ -132,11 +141,11 @@ func (r *Reader) LimitsOfHandlers(ctx context.Context, scopes ...eventqueue.Scop
 			canvases, groups = append(canvases, scope.Canvas), append(groups, of.Group())
 		}
 	}
-	return r.limitsInUse(ctx, nil, canvases, groups, len(groups))
+	return r.limitsInUse(ctx, limitsOfHandlersSQL, canvases, groups, len(groups))
 }
 
-func (r *Reader) limitsInUse(ctx context.Context, canvas *eventqueue.CanvasID, canvases [][16]byte, groups []string, limit int) ([]LimitInUse, error) {
-	rows, err := r.pool.Query(ctx, limitsInUseSQL, (*[16]byte)(canvas), canvases, limit, CountedInGroup+1, groups)
+func (r *Reader) limitsInUse(ctx context.Context, sql string, canvases any, groups []string, limit int) ([]LimitInUse, error) {
+	rows, err := r.pool.Query(ctx, sql, canvases, groups, limit, CountedInGroup+1)
 	if err != nil {
 		return nil, err
 	}
@@ -148,4 +157,22 @@ func (r *Reader) limitsInUse(ctx context.Context, canvas *eventqueue.CanvasID, c
 		l.ConcurrencyLimit = operate.LimitOfGroup(canvas, group, most)
 		return l, err
 	})
+}
+
+const ratesOfHandlersSQL = mayrun.RateLimitsSQL + `
+WHERE (canvas_id, module, name) IN (SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[]))
+ORDER BY canvas_id, module, name`
+
+// RatesOfHandlers returns the rate limits of some handlers, and of their canvases, with their counts as they are now.
+func (r *Reader) RatesOfHandlers(ctx context.Context, scopes ...eventqueue.Scope) ([]operate.RateStatus, error) {
+	var canvases [][16]byte
+	var modules, names []string
+	for _, scope := range scopes {
+		canvases, modules, names = append(canvases, scope.Canvas, scope.Canvas), append(modules, "", scope.Module), append(names, "", scope.Name)
+	}
+	rows, err := r.pool.Query(ctx, ratesOfHandlersSQL, canvases, modules, names)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanRate)
 }

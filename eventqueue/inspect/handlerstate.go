@@ -109,7 +109,7 @@ func (f HandlerFacts) overLimit(scope eventqueue.Scope) string {
 		full = append(full, text+".")
 	}
 	for _, l := range f.Limits {
-		if l.Canvas == scope.Canvas && (l.Module == "" || l.Module == scope.Module && l.Name == scope.Name) && l.Key == "" && !l.EveryKey && l.Waiting > 0 && l.Admitted >= l.Max {
+		if l.Canvas == scope.Canvas && (l.Module == "" || l.Module == scope.Module && l.Name == scope.Name) && l.Key == "" && !l.EveryKey && l.Waiting > 0 && l.Admitted >= min(l.Max, CountedInGroup+1) {
 			full = append(full, fmt.Sprintf("The concurrency limit of %s lets %d run at once, and others wait.", limitOf(l.Module == ""), l.Max))
 		}
 	}
@@ -214,7 +214,7 @@ func (s Serving) busy(scope eventqueue.Scope) string {
 		}
 		slots.add(w.Slots)
 	}
-	if len(workers) == 0 {
+	if len(workers) == 0 || s.unreadable {
 		return ""
 	}
 	text := slots.busy(len(workers))

@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -69,11 +70,10 @@ func MaintainMinutes(ctx context.Context, store MinuteStore) (deleted int, err e
 
 // maintainMinutes is MaintainMinutes in a loop; each statement is a step of it.
 func maintainMinutes(ctx context.Context, store MinuteStore, loop *rounds.Loop) (deleted int, err error) {
+	var failed error // an hour that cannot be summed up does not keep what is old
 	for summed := true; summed; {
 		loop.Within(statementTakes)
-		if summed, err = within(ctx, store.SumHour); err != nil {
-			return 0, err
-		}
+		summed, failed = within(ctx, store.SumHour)
 	}
 	for {
 		loop.Within(statementTakes)
@@ -82,7 +82,7 @@ func maintainMinutes(ctx context.Context, store MinuteStore, loop *rounds.Loop) 
 		})
 		deleted += some
 		if err != nil || some < pruneMinutesPage {
-			return deleted, err
+			return deleted, errors.Join(failed, err)
 		}
 	}
 }

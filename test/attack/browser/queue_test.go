@@ -55,12 +55,17 @@ type shop struct {
 // newShop starts a service with its handlers, and a dashboard that people log in to.
 func newShop(t *testing.T) *shop {
 	t.Helper()
+	return newShopWith(t, worker.Config{RetainHistory: true})
+}
+
+// newShopWith is newShop with a worker of its own kind.
+func newShopWith(t *testing.T, with worker.Config) *shop {
+	t.Helper()
 	shared.connection(t) // or skip
 	result.scenario(t)
 	s := &shop{t: t}
 	s.bankAway.Store(true)
-	opened, err := service.Open(testenv.Context(t), service.Config{Pool: testenv.Pool(t), LockTimeout: lockTimeout,
-		Worker: worker.Config{RetainHistory: true}, Logger: testenv.Logger(t)})
+	opened, err := service.Open(testenv.Context(t), service.Config{Pool: testenv.Pool(t), LockTimeout: lockTimeout, Worker: with, Logger: testenv.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

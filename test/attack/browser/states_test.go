@@ -1,13 +1,15 @@
 package browser_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
-	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -21,11 +23,15 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 	scope := func(name string) eventqueue.Scope {
 		return eventqueue.Scope{Canvas: bookshop, Module: "WORKER", Name: name}
 	}
-	s := newShop(t)
-	for _, name := range []string{"ship_parcel", "pack_parcel", "print_label", "answer_call", "refund"} {
+	s := newShopWith(t, worker.Config{RetainHistory: true, Concurrency: 2, Heartbeat: 100 * time.Millisecond})
+	for _, name := range []string{"ship_parcel", "pack_parcel", "print_label", "refund"} {
 		s.handles(handler(name), nothing)
 	}
+	hangUp := make(chan struct{})
+	s.handles(handler("answer_call"), func(context.Context, *eventqueue.Run) error { <-hangUp; return nil })
+	s.handles(handler("weigh"), func(context.Context, *eventqueue.Run) error { <-hangUp; return nil })
 	s.open()
+	t.Cleanup(func() { close(hangUp) }) // before the service is closed
 	ctx := testenv.Context(t)
 	for _, rule := range []operate.Rule{
 		{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope("mail_receipt")}},
@@ -38,15 +44,15 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.service.Store().SetRateLimit(ctx, operate.RateLimit{Scope: scope("answer_call"), PerDay: 1, Mode: ratelimit.Exact}); err != nil {
+	if _, err := s.service.Store().SetConcurrencyLimit(ctx, operate.ConcurrencyLimit{Canvas: bookshop, Module: "WORKER", Name: "answer_call", Max: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"mail_receipt", "ship_parcel", "pack_parcel", "print_label", "unknown_step", "refund"} {
 		s.emits(2, handler(name), `{}`)
 	}
 	s.emits(3, handler("answer_call"), `{}`)
-	testenv.Eventually(t, "the limit has put calls off", func() bool {
-		return s.one(`SELECT count(*)::text FROM events_v2 WHERE name = 'answer_call' AND delay_until > now()`) == "2"
+	testenv.Eventually(t, "calls wait behind one", func() bool {
+		return s.one(`SELECT concat(count(*) FILTER (WHERE admitted), ' ', count(*) FILTER (WHERE NOT admitted)) FROM event_groups`) == "1 2"
 	})
 	s.fails(3)
 	// What programs hand in once a minute.
@@ -71,7 +77,7 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 		{"pack_parcel", "paused", "only with modifier fragile"},
 		{"print_label", "blocked", "it is lifted"},
 		{"unknown_step", "no worker", "The live worker does not have it."},
-		{"answer_call", "over its limit", "The rate limit of the handler has no room: 1 per day; about 2 wait."},
+		{"answer_call", "over its limit", "The concurrency limit of the handler lets 1 run at once, and others wait."},
 		{"charge_card", "failing", "All 3 runs of the last 10 minutes failed."},
 		{"refund", "open", "Nothing holds it back."},
 	} {
@@ -86,9 +92,10 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 	p.sees("WORKER / weigh_…, of which no handler has counts")
 	p.lacks(`tr a[href$="name=ship_"]`, `tr a[href$="name=weigh_"]`)
 	p.inAllForms("handlers-states")
-	s.exec(`UPDATE event_workers SET slots = 3, busy = 3`) // as a worker reports with its heartbeats
+	s.emits(1, handler("weigh"), `{}`)
+	testenv.Eventually(t, "the worker has reported that it is full", func() bool { return s.one(`SELECT busy::text FROM event_workers`) == "2" })
 	inList("refund", "all slots busy")
-	p.sees("All 3 slots of the worker are busy.")
+	p.sees("All 2 slots of the worker are busy.")
 	p.open(handlerPage(handler("answer_call")))
 	p.inAllForms("handler-over-limit")
 	if _, err := s.service.Store().AddRule(ctx, operate.Rule{Type: operate.BlockRule, RuleScope: operate.WholeQueue}); err != nil {
