@@ -118,7 +118,8 @@ func TestOverloadedRateLimitKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// TestCanvasLimitServesEveryHandler: a handler with few events runs them soon, whatever another one of the canvas has waiting.
+// TestCanvasLimitServesEveryHandler: a handler with few events runs them in the next window or the one after it, which depends on
+// what is claimed together, whatever another one of the canvas has waiting.
 func TestCanvasLimitServesEveryHandler(t *testing.T) {
 	t.Parallel()
 	r, runs := newClockRig(t), runsOf{}
@@ -142,8 +143,8 @@ func TestCanvasLimitServesEveryHandler(t *testing.T) {
 			r.emitTo(quiet.Name, 2)
 			return 7
 		})
-		if n := runs.count(quiet.Name); n != 2*minute {
-			t.Errorf("after minute %d %d events of the quiet handler have run, want %d", minute, n, 2*minute)
+		if n := runs.count(quiet.Name); n > 2*minute || n < 2*(minute-1) {
+			t.Errorf("after minute %d %d events of the quiet handler have run, want %d, or those of one minute fewer", minute, n, 2*minute)
 		}
 		if all := runs.count(""); all != 10*(minute+2) {
 			t.Errorf("after minute %d %d events have run, want %d", minute, all, 10*(minute+2))
