@@ -17,7 +17,7 @@ import (
 
 const (
 	// cronsShown is how many definitions a page lists.
-	cronsShown = 80
+	cronsShown = 60
 	// slotsShown is how many slots each has on it, before now and after.
 	slotsShown = 5
 )

@@ -61,7 +61,7 @@ func TestPostgresNotifierNeedsNothingElse(t *testing.T) {
 	}
 }
 
-// asRole makes a role that may use every table, and returns the URL with which
+// asRole makes a role that may use every table and call every function, and returns the URL with which
 // one is that role.
 func asRole(t *testing.T, pool *pgxpool.Pool, database string) (role, roleURL string) {
 	t.Helper()
@@ -70,6 +70,7 @@ func asRole(t *testing.T, pool *pgxpool.Pool, database string) (role, roleURL st
 		`CREATE ROLE ` + role,
 		`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + role,
 		`GRANT USAGE ON SEQUENCE events_id_seq TO ` + role,
+		`GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO ` + role,
 	} {
 		if _, err := pool.Exec(testenv.Context(t), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)

@@ -27,7 +27,7 @@ ON CONFLICT (number) DO UPDATE SET missed_at = NULL WHERE w.missed_at IS NOT NUL
 	stopWorkerSQL = `UPDATE event_workers SET stopped_at = clock_timestamp(), busy = NULL, hung = NULL, oldest_since = NULL WHERE number = $1`
 
 	reportSlotsSQL = `
-UPDATE event_workers SET slots = $2, busy = $3, hung = $4, oldest_since = clock_timestamp() - $5::interval WHERE number = $1`
+UPDATE event_workers SET slots = $2, busy = $3, hung = $4, oldest_since = clock_timestamp() - $5::interval WHERE number = $1 AND stopped_at IS NULL`
 )
 
 // registerWorker shows on a new connection that a worker lives.
