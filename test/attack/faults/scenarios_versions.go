@@ -187,7 +187,7 @@ func (v *versions) migrate(ctx context.Context) {
 	case <-ctx.Done():
 		v.fatalf("a worker of this version waits for the schema of the version before to change")
 	}
-	if tooEarly.Status != 1 || !strings.Contains(tooEarly.LogText(), "run: eventctl migrate up") {
+	if tooEarly.Status != 1 || !strings.Contains(tooEarly.LogText(), "eventctl migrate up") {
 		v.failf("a worker of this version on the schema of the version before ended with %d: %s", tooEarly.Status, tooEarly.LastWords())
 	}
 	stops := []func() time.Duration{
