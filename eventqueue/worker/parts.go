@@ -120,7 +120,7 @@ func (p *parts) run(ctx, base context.Context) {
 	receivers.Go(func() { p.advancer.dispatchAdvanced(ctx, base) })
 	receivers.Go(func() { p.puller.decider.suspects.run(ctx, p.puller.decider.claimContext) })
 	writers.Go(func() { p.completer.complete(write) })
-	writers.Go(func() { p.unanswered.giveBackUnanswered(write) })
+	beside.Go(func() { p.unanswered.giveBackUnanswered(write) })
 	beside.Go(func() { p.rates.reportRates(write) })
 	answerer.Go(func() { p.answers.send(notifyCtx) })
 	beside.Go(func() { p.heart.heartbeat(beat) })

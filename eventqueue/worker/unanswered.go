@@ -48,7 +48,7 @@ var lateCommits = [...]time.Duration{time.Second, 3 * time.Second, 10 * time.Sec
 
 // giveBackUnanswered releases what was claimed without an answer, so that it can be claimed at once
 // and not when its lock has expired, and has it notified. It tries until the database answers,
-// until the batcher is closed and empty, or ctx ends.
+// until the batcher is closed and no claim may commit any more, or ctx ends.
 func (c *unansweredClaims) giveBackUnanswered(ctx context.Context) {
 	var late []unanswered
 	for {
@@ -57,9 +57,16 @@ func (c *unansweredClaims) giveBackUnanswered(ctx context.Context) {
 			return
 		}
 		now, rest := dueNow(late)
-		closed := !there && len(now) == 0
-		if closed {
-			now, rest = late, nil // a last time
+		if !there && len(now) == 0 { // the worker stops
+			if len(late) == 0 {
+				return
+			}
+			hurry(late)
+			select {
+			case <-firstOf(late):
+			case <-ctx.Done():
+			}
+			continue
 		}
 		late = rest
 		for _, u := range c.box.takeNow(now, len(now)+maxUnanswered) {
@@ -69,8 +76,15 @@ func (c *unansweredClaims) giveBackUnanswered(ctx context.Context) {
 				late = append(late, u)
 			}
 		}
-		if closed {
-			return
+	}
+}
+
+// hurry has the last try made at once, since its wait is too long for a stop. The waits before it are
+// not: the claims that a stop cuts off are those that commit late.
+func hurry(late []unanswered) {
+	for i := range late {
+		if late[i].tries == len(lateCommits) {
+			late[i].next = time.Now()
 		}
 	}
 }

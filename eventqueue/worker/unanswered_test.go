@@ -62,18 +62,24 @@ func (d *tardy) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []ev
 }
 
 // TestClaimCommittedAfterItsReleaseIsReleasedAgain (I13, I18): after some seconds,
-// and not when its lock has expired. One that has never committed costs a few statements.
+// and not when its lock has expired, also while the worker stops. One that has never committed costs a few
+// statements, and a stop four seconds.
 func TestClaimCommittedAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		vain, tries, given int
-		after              time.Duration
+		after, grace       time.Duration
+		stops              time.Duration
 	}{
-		"soon":         {1, 2, 2, 2 * time.Second},
-		"late":         {3, 4, 2, 15 * time.Second},
-		"never":        {1000, 4, 0, 10 * time.Minute},
-		"at a stop":    {1, 2, 2, 500 * time.Millisecond},
-		"not answered": {0, 1, 2, 10 * time.Minute},
+		"soon":                     {1, 2, 2, 2 * time.Second, 0, 0},
+		"late":                     {3, 4, 2, 15 * time.Second, 0, 0},
+		"never":                    {1000, 4, 0, 10 * time.Minute, 0, 0},
+		"at a stop":                {1, 2, 2, 500 * time.Millisecond, -1, 500 * time.Millisecond},
+		"late at a stop":           {2, 3, 2, 500 * time.Millisecond, 0, 3500 * time.Millisecond},
+		"never at a stop":          {1000, 4, 0, 500 * time.Millisecond, 0, 3500 * time.Millisecond},
+		"never in a short stop":    {1000, 2, 0, 500 * time.Millisecond, -1, 1100 * time.Millisecond},
+		"stop before the last try": {1000, 4, 0, 5 * time.Second, 0, 0},
+		"not answered":             {0, 1, 2, 10 * time.Minute, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,10 +87,14 @@ func TestClaimCommittedAfterItsReleaseIsReleasedAgain(t *testing.T) {
 				s.claiming = func(context.Context) error { return errors.New("the answer was lost") }
 				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
 				db := &tardy{script: s, vain: c.vain}
-				stop := s.startOn(db, worker.Config{GracePeriod: -1})
+				stop := s.startOn(db, worker.Config{GracePeriod: c.grace})
 				s.notify(s.claimed(1), s.claimed(2))
 				rig.Pass(c.after)
+				began := time.Now()
 				stop()
+				if took := time.Since(began); took < c.stops || took > c.stops+100*time.Millisecond {
+					s.t.Errorf("the stop took %s, want %s", took, c.stops)
+				}
 				if db.tries != c.tries || len(s.gaveBack) != c.given {
 					s.t.Errorf("%d tries have given back %v, want %d and %d events", db.tries, s.gaveBack, c.tries, c.given)
 				}
