@@ -1,6 +1,8 @@
 package dashboard_test
 
 import (
+	"context"
+	"errors"
 	"html"
 	"net/http"
 	"strings"
@@ -9,8 +11,11 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
 
@@ -157,5 +162,33 @@ func TestOverviewOfACanvasNamesItsTroublesOnly(t *testing.T) {
 	}
 	if body := see(elsewhere); strings.Contains(body, "send_invoice") || strings.Contains(body, "90") {
 		t.Errorf("another canvas: %s", mainPart(body))
+	}
+}
+
+// The overview's number of what has failed, and that of the page to which it leads, are those of what workers have given up.
+func TestOverviewAgreesWithPageOfFailures(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	r, noRetries := rig.NewOn(t, q.store.Pool()), 0
+	r.Handle(func(_ context.Context, run *eventqueue.Run) error {
+		if string(run.Value) == "0" {
+			return nil
+		}
+		return errors.New("card " + string(run.Value) + " was refused")
+	}, eventqueue.Policy{MaxRetries: &noRetries})
+	for _, value := range []string{"0", "1", "2", "3", "0"} {
+		r.Emit(r.Event(value))
+	}
+	stop := r.Start(worker.Config{})
+	r.Outcomes.Await(t, machine.RetryTooMany, 3)
+	r.Outcomes.Await(t, machine.ExecutesToCompletion, 2)
+	stop() // which hands in the last counts
+	pages := q.dashboard(dashboard.Config{})
+	const path = "/failed?within=1"
+	if body := get(t, pages, "/").Body.String(); !strings.Contains(body, "3 events failed for good in the last hour.") || !strings.Contains(body, path) {
+		t.Errorf("the overview does not say what has failed:\n%s", body)
+	}
+	if body := get(t, pages, path).Body.String(); !strings.Contains(body, "<strong>3 failed events</strong>") {
+		t.Errorf("the page has another number:\n%s", body)
 	}
 }
