@@ -146,6 +146,10 @@ ROUNDS ?= 3
 bench: services ## the queue beside River, in ROUNDS; writes docs/benchmarks.md and its chart
 	@cd bench && go run . -rounds $(ROUNDS) -write ../docs
 
+.PHONY: bench-growth
+bench-growth: services ## the queue with more workers, events, canvases and time; writes docs/growth.md, unless ONLY=workers,spread names some
+	@cd bench && go run . -growth $(if $(ONLY),-only "$(ONLY)",-write ../docs)
+
 .PHONY: bench-smoke
 bench-smoke: services ## the counts of the benchmark that are the same on any machine
 	@cd bench && go run . -smoke

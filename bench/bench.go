@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"sync"
 	"time"
 
 	"eventsv2/bench/contest"
@@ -27,21 +28,26 @@ type options struct {
 	profile string
 	write   string
 	smoke   bool
+	growth  bool
 	worker  workerOptions
 }
 
 // bench is one run of the program.
 type bench struct {
 	options
-	lab     *lab.Lab
-	out     io.Writer
+	lab   *lab.Lab
+	out   io.Writer
+	round int
+
+	mu      sync.Mutex // an experiment may run aside
 	figures *report.Figures
-	round   int
 }
 
 // record keeps one figure of this round and prints it with how busy the machine
 // was.
 func (b *bench) record(name string, value float64, unit string, usage lab.Usage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.figures.Add(name, unit, value)
 	fmt.Fprintf(b.out, "round %d  %-24s %12s %-12s (%s)\n", b.round, name, report.Number(value), unit, usage)
 }
@@ -70,8 +76,8 @@ const (
 	postgres = string(ours.Postgres)
 )
 
-// runLimit bounds one run: the slowest take a minute.
-const runLimit = 10 * time.Minute
+// runLimit bounds one run: the slowest takes eleven minutes.
+const runLimit = 20 * time.Minute
 
 // with opens a queue for f and closes it again.
 func (b *bench) with(ctx context.Context, side string, f func(ctx context.Context, q contest.Queue) error) error {
@@ -105,6 +111,8 @@ func (b *bench) timed(name string, f func() error) (took time.Duration, usage la
 	err = f()
 	took = time.Since(began)
 	usage = b.lab.StopBusy(busy)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.figures.Note(usage.Mine, usage.Others)
 	return took, usage, errors.Join(err, stop())
 }

@@ -42,11 +42,13 @@ func (b *bench) backlogs(ctx context.Context) error {
 	})
 }
 
+// pauseSQL pauses a handler of a canvas and module.
+const pauseSQL = `INSERT INTO scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES ('pause', $1, 'paused', $2)`
+
 // park fills the table with n events of a paused handler and n that are far off.
 func park(ctx context.Context, databaseURL string, n int) error {
 	return errors.Join(
-		lab.Exec(ctx, databaseURL, `INSERT INTO scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES ('pause', $1, 'paused', $2)`,
-			ours.Canvas.String(), ours.Key.Module),
+		lab.Exec(ctx, databaseURL, pauseSQL, ours.Canvas.String(), ours.Key.Module),
 		lab.Exec(ctx, databaseURL, `
 INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, notified_at)
 SELECT $1, $2, CASE n % 2 WHEN 0 THEN 'paused' ELSE $3 END, $4, $5,

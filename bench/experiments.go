@@ -10,7 +10,9 @@ import (
 type experiment struct {
 	name string
 	once bool // in the first round only
-	run  func(b *bench, ctx context.Context) error
+	// aside is an experiment that counts what load does not change, and waits for most of its time: others run beside it.
+	aside bool
+	run   func(b *bench, ctx context.Context) error
 }
 
 var experiments = []experiment{
@@ -26,7 +28,7 @@ var experiments = []experiment{
 	{name: "memory", once: true, run: (*bench).memory},
 }
 
-func experimentNames() (names []string) {
+func namesOf(experiments []experiment) (names []string) {
 	for _, e := range experiments {
 		names = append(names, e.name)
 	}

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"time"
 
 	"eventsv2/bench/contest"
@@ -31,7 +27,7 @@ func (b *bench) memory(ctx context.Context) error {
 		var samples []int64
 		var most int64
 		_, usage, err := b.timed("memory", func() (err error) {
-			samples, most, err = watchChild(ctx, workerOptions{database: q.URL(), events: b.backlog})
+			samples, most, err = watchChild(ctx, q.URL(), b.backlog)
 			return err
 		})
 		if err != nil {
@@ -52,44 +48,32 @@ func mean(values []int64) float64 {
 	return sum / float64(len(values))
 }
 
-// watchChild runs a worker to its end and samples its memory.
-func watchChild(ctx context.Context, o workerOptions) (samples []int64, most int64, err error) {
-	self, err := os.Executable()
+// watchChild runs a worker until so many events have ended and samples its memory.
+func watchChild(ctx context.Context, databaseURL string, events int) (samples []int64, most int64, err error) {
+	c, err := startChild(ctx, workerOptions{database: databaseURL})
 	if err != nil {
 		return nil, 0, err
 	}
-	child := exec.CommandContext(ctx, self, o.args()...)
-	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	if err != nil {
-		return nil, 0, err
+	ended := contest.NewCounter()
+	if err := c.begin(ended); err != nil {
+		return nil, 0, errors.Join(err, c.stop())
 	}
-	if err := child.Start(); err != nil {
-		return nil, 0, err
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if strings.HasPrefix(lines.Text(), childDone) {
-				return
-			}
-		}
-	}()
+	done := make(chan error, 1)
+	go func() { done <- ended.Wait(ctx, int64(events)) }()
 	ticks := time.NewTicker(sampleEvery)
 	defer ticks.Stop()
 	for running := true; running; {
 		select {
 		case <-ticks.C:
-		case <-done:
+		case err = <-done:
 			running = false
 		}
-		if now, high, err := lab.ResidentBytes(child.Process.Pid); err == nil && now > 0 {
+		if now, high, err := lab.ResidentBytes(c.cmd.Process.Pid); err == nil && now > 0 {
 			samples, most = append(samples, now), high
 		}
 	}
-	if err := errors.Join(child.Process.Signal(os.Interrupt), child.Wait()); err != nil {
-		return nil, 0, fmt.Errorf("the worker: %w", err)
+	if err := errors.Join(err, c.stop()); err != nil {
+		return nil, 0, err
 	}
 	if len(samples) < 8 {
 		return nil, 0, fmt.Errorf("the worker ran too short to be watched: %d samples; give -backlog more events", len(samples))

@@ -16,7 +16,11 @@ import (
 // report prints the results, and writes the page and the chart when they were
 // asked for.
 func (b *bench) report(ctx context.Context, took time.Duration) error {
-	results := b.figures.Results(measures)
+	of := measures
+	if b.growth {
+		of = growthMeasures
+	}
+	results := b.figures.Results(of)
 	fmt.Fprintf(b.out, "\n%d rounds in %s\n", b.rounds, took.Round(time.Second))
 	for _, r := range results {
 		fmt.Fprintln(b.out, r)
@@ -28,7 +32,7 @@ func (b *bench) report(ctx context.Context, took time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return report.Write(b.write, report.Run{Figures: b.figures, Results: results, Facts: facts})
+	return report.Write(b.write, b.page(), report.Run{Figures: b.figures, Results: results, Facts: facts})
 }
 
 // facts are what one has to know to judge the figures.
@@ -46,6 +50,7 @@ func (b *bench) facts(ctx context.Context, took time.Duration) ([]report.Fact, e
 		report.Fact{Name: "connections", Value: fmt.Sprintf("%d for each side", contest.Connections)},
 		report.Fact{Name: "events", Value: fmt.Sprintf("%d of %d bytes in a run, %d in a large backlog", b.events, contest.ValueBytes, b.backlog)},
 		report.Fact{Name: "rounds", Value: fmt.Sprintf("%d, in %s", b.rounds, took.Round(time.Second))},
+		report.Fact{Name: "commit", Value: report.Commit()},
 		report.Fact{Name: "date", Value: time.Now().UTC().Format("2 January 2006")},
 	), nil
 }

@@ -6,9 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"eventsv2/bench/lab"
 	"eventsv2/bench/report"
@@ -20,13 +23,17 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each experiment is repeated")
 	flags.IntVar(&o.events, "events", 100_000, "events of one run")
 	flags.IntVar(&o.backlog, "backlog", 1_000_000, "events of a run with a large backlog")
-	flags.StringVar(&o.only, "only", "", "experiments to run, with commas between; empty: all ("+strings.Join(experimentNames(), ", ")+")")
+	flags.StringVar(&o.only, "only", "", "experiments to run, with commas between; empty: all ("+strings.Join(namesOf(experiments), ", ")+"; with -growth "+strings.Join(namesOf(growth), ", ")+")")
 	flags.StringVar(&o.profile, "profile", "", "directory, which has to be there, for a CPU profile of each timed run")
-	flags.StringVar(&o.write, "write", "", "directory of benchmarks.md, whose figures are written anew")
+	flags.StringVar(&o.write, "write", "", "directory of "+report.Benchmarks.File+" and "+report.Growth.File+", of which one gets the figures")
+	flags.BoolVar(&o.growth, "growth", false, "measure the queue alone, with more workers, events, canvases and time, in one round")
 	flags.BoolVar(&o.smoke, "smoke", false, "check the counts that do not depend on the machine, and nothing else")
 	o.worker.register(flags)
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if o.growth {
+		o.rounds = 1
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -37,11 +44,27 @@ func parse(args []string) (options, error) {
 		return o, errors.New("-write needs all experiments: leave -only out")
 	}
 	for _, name := range o.chosen() {
-		if !slices.Contains(experimentNames(), name) {
-			return o, fmt.Errorf("-only %s: there is no such experiment; there are %s", name, strings.Join(experimentNames(), ", "))
+		if all := namesOf(o.experiments()); !slices.Contains(all, name) {
+			return o, fmt.Errorf("-only %s: there is no such experiment; there are %s", name, strings.Join(all, ", "))
 		}
 	}
 	return o, nil
+}
+
+// experiments are those that the flags leave to choose from.
+func (o options) experiments() []experiment {
+	if o.growth {
+		return growth
+	}
+	return experiments
+}
+
+// page is the one on which the figures are.
+func (o options) page() report.Page {
+	if o.growth {
+		return report.Growth
+	}
+	return report.Benchmarks
 }
 
 // chosen are the names of -only.
@@ -65,10 +88,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	if o.worker.child() {
-		return o.worker.run(ctx, out)
+		return o.worker.run(ctx, os.Stdin, out)
 	}
 	if o.write != "" {
-		if err := report.CheckPage(o.write); err != nil {
+		if err := report.CheckPage(o.write, o.page()); err != nil {
 			return err
 		}
 	}
@@ -82,15 +105,36 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return b.smokeTest(ctx)
 	}
 	began := time.Now()
-	for b.round = 1; b.round <= o.rounds; b.round++ {
-		for _, e := range experiments {
-			if !o.wants(e.name) || e.once && b.round > 1 {
-				continue
-			}
-			if err := e.run(b, ctx); err != nil {
-				return fmt.Errorf("%s, round %d: %w", e.name, b.round, err)
-			}
-		}
+	if err := b.experiment(ctx); err != nil {
+		return err
 	}
 	return b.report(ctx, time.Since(began))
+}
+
+// experiment runs what was chosen. The first failure ends the others.
+func (b *bench) experiment(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	run := func(e experiment) error {
+		if err := e.run(b, ctx); err != nil {
+			return fmt.Errorf("%s, round %d: %w", e.name, b.round, err)
+		}
+		return nil
+	}
+	group.Go(func() error {
+		for round := range b.rounds {
+			b.round = round + 1
+			for _, e := range b.experiments() {
+				if !b.wants(e.name) || e.once && b.round > 1 {
+					continue
+				}
+				if e.aside {
+					group.Go(func() error { return run(e) })
+				} else if err := run(e); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return group.Wait()
 }

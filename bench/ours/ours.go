@@ -3,10 +3,12 @@ package ours
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"eventsv2/bench/lab"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/pgnotify"
@@ -111,6 +114,25 @@ func PubSub(host, name string) pubsubnotify.Config {
 	return pubsubnotify.Config{ProjectID: "bench", Topic: name, Subscription: name, Create: true, EmulatorHost: host}
 }
 
+// Modes of our side only.
+const (
+	// Spread is Throughput with Names handlers.
+	Spread contest.Mode = -1 - iota
+	// Hanging is Throughput with handlers that return when they have to stop.
+	Hanging
+	// Recovering is Throughput where a worker has died that was Hanging.
+	Recovering
+)
+
+// LockTimeout is that of the modes Hanging and Recovering.
+const LockTimeout = 20 * time.Second
+
+// Canvases and Names are how many canvases and handlers the events of EmitSpread have.
+const (
+	Canvases = 10_000
+	Names    = 50
+)
+
 // URL implements contest.Queue.
 func (q *Queue) URL() string { return q.databaseURL }
 
@@ -120,7 +142,9 @@ func event(number int) eventqueue.NewEvent {
 }
 
 // Emit implements contest.Queue.
-func (q *Queue) Emit(ctx context.Context, n int) error {
+func (q *Queue) Emit(ctx context.Context, n int) error { return q.emit(ctx, n, event) }
+
+func (q *Queue) emit(ctx context.Context, n int, event func(number int) eventqueue.NewEvent) error {
 	for from := 0; from < n; from += contest.BatchSize {
 		events := make([]eventqueue.NewEvent, min(contest.BatchSize, n-from))
 		for i := range events {
@@ -131,6 +155,44 @@ func (q *Queue) Emit(ctx context.Context, n int) error {
 		}
 	}
 	return nil
+}
+
+// EmitSpread emits n events of Names handlers on Canvases canvases, which take turns.
+func (q *Queue) EmitSpread(ctx context.Context, n int) error {
+	return q.emit(ctx, n, func(number int) eventqueue.NewEvent {
+		e := event(number)
+		e.Canvas = canvas(number % Canvases)
+		e.Name = name(number % Names)
+		return e
+	})
+}
+
+// canvas is one of the canvases beside Canvas.
+func canvas(n int) (id eventqueue.CanvasID) {
+	id[0] = 2
+	binary.BigEndian.PutUint64(id[8:], uint64(n))
+	return id
+}
+
+// name is one of the names, of which the first is that of Key.
+func name(n int) string {
+	if n == 0 {
+		return Key.Name
+	}
+	return Key.Name + strconv.Itoa(n)
+}
+
+// EmitElsewhere emits one event with the given number on another canvas than that of Emit.
+func (q *Queue) EmitElsewhere(ctx context.Context, number int) error {
+	e := event(number)
+	e.Canvas = canvas(number % Canvases)
+	_, err := q.queue.Emit(ctx, e)
+	return err
+}
+
+// Relay makes a relay that publishes through the notifier of the queue.
+func (q *Queue) Relay(config maintenance.RelayConfig) (*maintenance.Relay, error) {
+	return maintenance.NewRelay(q.store, q.notifier, config)
 }
 
 // EmitOne implements contest.Queue.
@@ -158,7 +220,11 @@ func workerConfig(mode contest.Mode) worker.Config {
 	case contest.Latency:
 		return worker.Config{}
 	default:
-		return worker.Config{Concurrency: concurrency, ClaimBatch: claimBatch, RetainHistory: mode == contest.History}
+		c := worker.Config{Concurrency: concurrency, ClaimBatch: claimBatch, RetainHistory: mode == contest.History}
+		if mode == Hanging || mode == Recovering {
+			c.LockTimeout = LockTimeout
+		}
+		return c
 	}
 }
 
@@ -169,8 +235,16 @@ func (q *Queue) HandIn(ctx context.Context) error { return minutes.Of(q.queue).H
 func Work(ctx context.Context, store *pgstore.Store, notifier eventqueue.Receiver, queue *eventqueue.Queue, mode contest.Mode) (*contest.Worker, error) {
 	started := make(chan contest.Start, 1<<16)
 	handlers := eventqueue.NewHandlers()
-	if err := handlers.Register(Key, handler(mode, started), eventqueue.Policy{}); err != nil {
-		return nil, err
+	names := 1
+	if mode == Spread {
+		names = Names
+	}
+	for i := range names {
+		key := Key
+		key.Name = name(i)
+		if err := handlers.Register(key, handler(mode, started), eventqueue.Policy{}); err != nil {
+			return nil, err
+		}
 	}
 	ended := contest.NewCounter()
 	config := workerConfig(mode)
@@ -193,7 +267,11 @@ func Work(ctx context.Context, store *pgstore.Store, notifier eventqueue.Receive
 }
 
 func handler(mode contest.Mode, started chan<- contest.Start) eventqueue.Handler {
-	if mode != contest.Latency {
+	switch mode {
+	case contest.Latency:
+	case Hanging:
+		return eventqueue.HandlerFunc(func(ctx context.Context, _ *eventqueue.Run) error { <-ctx.Done(); return ctx.Err() })
+	default:
 		return eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error { return nil })
 	}
 	return eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {

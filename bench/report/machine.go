@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -57,6 +58,15 @@ func field(text, name string) string {
 		}
 	}
 	return ""
+}
+
+// Commit is the commit that is measured, as git names it.
+func Commit() string {
+	out, err := exec.Command("git", "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty= with changes").Output()
+	if err != nil {
+		return unknown
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // Dependency is the version of a module that is built into the program.

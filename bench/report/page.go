@@ -10,10 +10,18 @@ import (
 	"strings"
 )
 
-// The files that Write writes.
-const (
-	PageFile  = "benchmarks.md"
-	ChartFile = "benchmarks.svg"
+// Page is a page with figures.
+type Page struct {
+	File    string
+	Chart   string // a file as well; empty: it has none
+	Command string // that writes them
+	Peer    string // the heading of what ours is compared with
+}
+
+// The pages.
+var (
+	Benchmarks = Page{"benchmarks.md", "benchmarks.svg", "make bench", "River"}
+	Growth     = Page{"growth.md", "", "make bench-growth", "against"}
 )
 
 // The program writes the text between the two markers; the rest of the page is written by
@@ -35,32 +43,34 @@ type Fact struct{ Name, Value string }
 
 // CheckPage returns an error if Write would not find a page with its markers in dir, so that
 // this is known before the measurements.
-func CheckPage(dir string) error {
-	_, _, err := readPage(dir)
+func CheckPage(dir string, page Page) error {
+	_, _, err := readPage(dir, page)
 	return err
 }
 
-// Write writes a run into dir: its tables between the markers of PageFile, whose
-// other text stays as it is, and ChartFile. Each of the two is replaced in one
+// Write writes a run into dir: its tables between the markers of the page, whose
+// other text stays as it is, and its chart. Each of the two is replaced in one
 // step; the page, which refers to the chart, comes last.
-func Write(dir string, run Run) error {
-	before, after, err := readPage(dir)
+func Write(dir string, page Page, run Run) error {
+	before, after, err := readPage(dir, page)
 	if err != nil {
 		return err
 	}
-	if err := replace(filepath.Join(dir, ChartFile), chart(run.Results)); err != nil {
-		return err
+	if page.Chart != "" {
+		if err := replace(filepath.Join(dir, page.Chart), chart(run.Results)); err != nil {
+			return err
+		}
 	}
-	return replace(filepath.Join(dir, PageFile), before+"\n"+tables(run)+after)
+	return replace(filepath.Join(dir, page.File), before+"\n"+tables(page, run)+after)
 }
 
 // readPage returns the page up to the end of the first marker and from the
 // beginning of the second one.
-func readPage(dir string) (before, after string, err error) {
-	path := filepath.Join(dir, PageFile)
+func readPage(dir string, of Page) (before, after string, err error) {
+	path := filepath.Join(dir, of.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", fmt.Errorf("%w; -write takes the directory of %s, and writes into a page that is there", err, PageFile)
+		return "", "", fmt.Errorf("%w; -write takes the directory of %s, and writes into a page that is there", err, of.File)
 	}
 	page := string(text)
 	for _, marker := range []string{begin, end} {
@@ -76,10 +86,12 @@ func readPage(dir string) (before, after string, err error) {
 }
 
 // tables returns the text between the markers.
-func tables(run Run) string {
+func tables(page Page, run Run) string {
 	var b strings.Builder
-	b.WriteString("\nWritten by `make bench`; changes by hand are lost.\n\n")
-	fmt.Fprintf(&b, "![Each measure beside its goal](%s)\n", ChartFile)
+	fmt.Fprintf(&b, "\nWritten by `%s`; changes by hand are lost.\n", page.Command)
+	if page.Chart != "" {
+		fmt.Fprintf(&b, "\n![Each measure beside its goal](%s)\n", page.Chart)
+	}
 
 	b.WriteString("\n### Machine and settings\n\n")
 	row(&b, "", "")
@@ -89,9 +101,9 @@ func tables(run Run) string {
 	}
 
 	b.WriteString("\n### Measures\n\n")
-	b.WriteString("Ours and River are medians of the rounds. The ratio is the median of the ratios of each round, so it is not quite the one of\n" +
+	b.WriteString("Ours and what it is compared with are medians of the rounds. The ratio is the median of the ratios of each round, so it is not quite the one of\n" +
 		"the two medians.\n\n")
-	row(&b, "measure", "what", "ours", "River", "ratio", "goal", "")
+	row(&b, "measure", "what", "ours", page.Peer, "ratio", "goal", "")
 	row(&b, "---", "---", "--:", "--:", "--:", "--:", "---")
 	for _, r := range run.Results {
 		row(&b, run.Figures.measureCells(r)...)

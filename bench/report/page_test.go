@@ -57,13 +57,13 @@ func exampleRun() Run {
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	page := filepath.Join(dir, PageFile)
+	page := filepath.Join(dir, Benchmarks.File)
 	copyFile(t, filepath.Join("testdata", "before.md"), page)
 	for range 2 { // what one run has written is what the next one replaces
-		if err := Write(dir, exampleRun()); err != nil {
+		if err := Write(dir, Benchmarks, exampleRun()); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{PageFile, ChartFile} {
+		for _, name := range []string{Benchmarks.File, Benchmarks.Chart} {
 			isGolden(t, filepath.Join(dir, name), filepath.Join("testdata", name))
 		}
 	}
@@ -123,11 +123,11 @@ func TestStalePageIsReported(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			path := filepath.Join(dir, PageFile)
+			path := filepath.Join(dir, Benchmarks.File)
 			if err := os.WriteFile(path, []byte(c.page), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			for name, err := range map[string]error{"CheckPage": CheckPage(dir), "Write": Write(dir, exampleRun())} {
+			for name, err := range map[string]error{"CheckPage": CheckPage(dir, Benchmarks), "Write": Write(dir, Benchmarks, exampleRun())} {
 				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
 					t.Errorf("%s says %v, want something with %q and the path", name, err, c.says)
 				}
@@ -135,7 +135,7 @@ func TestStalePageIsReported(t *testing.T) {
 			if text, err := os.ReadFile(path); err != nil || string(text) != c.page {
 				t.Errorf("the page has become %q, %v", text, err)
 			}
-			if _, err := os.Stat(filepath.Join(dir, ChartFile)); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(dir, Benchmarks.Chart)); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a chart was written beside a page that cannot refer to it: %v", err)
 			}
 		})
@@ -145,8 +145,8 @@ func TestStalePageIsReported(t *testing.T) {
 func TestNoPage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, err := range map[string]error{"CheckPage": CheckPage(dir), "Write": Write(dir, exampleRun())} {
-		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "-write takes the directory of "+PageFile) {
+	for name, err := range map[string]error{"CheckPage": CheckPage(dir, Benchmarks), "Write": Write(dir, Benchmarks, exampleRun())} {
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "-write takes the directory of "+Benchmarks.File) {
 			t.Errorf("%s says %v, want that there is no page, and what to do", name, err)
 		}
 	}
@@ -155,7 +155,7 @@ func TestNoPage(t *testing.T) {
 func TestFailedReplaceLeavesNoFileBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, ChartFile)
+	path := filepath.Join(dir, Benchmarks.Chart)
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +167,13 @@ func TestFailedReplaceLeavesNoFileBehind(t *testing.T) {
 	}
 }
 
-// TestProjectsPageIsUpToDate holds docs/benchmarks.md and the program together.
-func TestProjectsPageIsUpToDate(t *testing.T) {
+// TestProjectsPagesAreUpToDate holds the pages in docs/ and the program together.
+func TestProjectsPagesAreUpToDate(t *testing.T) {
 	t.Parallel()
-	if err := CheckPage(filepath.Join("..", "..", "docs")); err != nil {
-		t.Error(err)
+	for _, page := range []Page{Benchmarks, Growth} {
+		if err := CheckPage(filepath.Join("..", "..", "docs"), page); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
