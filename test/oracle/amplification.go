@@ -56,7 +56,7 @@ func (j *judgement) checkPaused(l *life) {
 // emit, which asks a publisher that was down with it, and because it is pending; when
 // its ordering group admits it; for each emit that was a repeat of it, and asks with it
 // too; for each time that an emitter without an answer finds it, which is an emit again;
-// for each run that ended meanwhile, which leaves it pending; for each change by an operator, which does, too, and asks a
+// for each run that ended meanwhile, which leaves it pending; for each change by an operator or by an emit that replaces it, which does, too, and asks a
 // publisher that was down with it; and for each statement that takes it and gets no answer, which leaves it pending as well, and
 // whoever takes it then may ask such a publisher with it.
 func (l *life) mayPublish(f force) int {
@@ -70,7 +70,7 @@ func (l *life) mayPublish(f force) int {
 		}
 	}
 	for _, r := range l.changes {
-		if r.Kind == Changed && (f.to.IsZero() || r.At.Before(f.to)) { // it is pending again, and asks a publisher that was down, too
+		if (r.Kind == Changed || r.Kind == Replaced) && (f.to.IsZero() || r.At.Before(f.to)) { // it is pending again, and asks a publisher that was down, too
 			most += 2
 		}
 	}
@@ -82,10 +82,10 @@ func (l *life) mayPublish(f force) int {
 	return most
 }
 
-// changed counts how often operators changed an event that went on waiting.
+// changed counts how often operators and emits changed an event that went on waiting.
 func (l *life) changed() (times int) {
 	for _, r := range l.changes {
-		if r.Kind == Changed {
+		if r.Kind == Changed || r.Kind == Replaced {
 			times++
 		}
 	}

@@ -24,6 +24,7 @@ func Check(h *History) []Violation {
 	j.checkCompany()
 	j.checkLimits()
 	j.checkUnique()
+	j.checkModes()
 	j.checkChains()
 	j.checkRates()
 	j.checkRepeats()

@@ -68,7 +68,9 @@
 //     running events allows. I13 counts from the last time that others of it were claimed.
 //
 //   - unique keys: no two events with the same key, of which the second was emitted while
-//     the key held, and no emit is taken for a repeat when it did not.
+//     the key held, and no emit is taken for a repeat when it did not. In the modes until_start and replace
+//     a second one comes while the first runs or has ended, and a repeat while it waits, until the repeat has
+//     committed; what is replaced has the last value, and is due when the emit and its MaxWait say.
 //
 //   - chains: the completion of an event emits its children once, and nothing else does.
 //

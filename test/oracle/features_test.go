@@ -81,6 +81,66 @@ func TestUniqueKeysAreChecked(t *testing.T) {
 	}
 }
 
+func TestModesOfUniqueKeysAreChecked(t *testing.T) {
+	t.Parallel()
+	keyed := func(mode string, second float64) oracle.Record {
+		return oracle.Record{At: at(second), KeyTaken: at(second), UniqueKey: "soon", UniqueMode: mode}
+	}
+	soon, newest := func(second float64) oracle.Record { return keyed("until_start", second) }, keyed("replace", 0)
+	repeat := func(event eventqueue.EventID, second float64, lives ...life) *oracle.History {
+		h := history(lives...)
+		r := soon(second)
+		r.Kind, r.Event, r.Canvas = oracle.Repeated, event, eventqueue.CanvasID{1}
+		h.Add(r)
+		return h
+	}
+	// An event due at 9 s, and emits at 1 s that replace it.
+	replace := func(runs float64, saw string, emits ...oracle.Record) *oracle.History {
+		newest.Due = at(9)
+		h := history(life{1, newest, 0})
+		h.Final.Rows[0].Due = at(2000)
+		for _, r := range emits {
+			r.Kind, r.Event, r.Canvas, r.At, r.UniqueKey, r.UniqueMode = oracle.Replaced, 1, eventqueue.CanvasID{1}, at(1), "soon", "replace"
+			h.Add(r)
+		}
+		if runs > 0 {
+			h.Add(oracle.Record{Kind: oracle.Claimed, Event: 1, At: at(runs), Attempt: 1, Actor: "w"})
+			h.Add(oracle.Record{Kind: oracle.RunStarted, Event: 1, At: at(runs), Attempt: 1, Actor: "w", Value: saw})
+			h.Final.Rows[0].Locked = true
+		}
+		return h
+	}
+	to := func(meant, row float64, value string) oracle.Record {
+		return oracle.Record{Due: at(meant), RowDue: at(row), Value: value}
+	}
+	bounded := func(most time.Duration, r oracle.Record) oracle.Record { r.MaxWait = most; return r }
+	ordered := replace(0, "", to(20, 9, "1"))
+	ordered.Records[0].OrderingKey = "line"
+	for name, c := range map[string]struct {
+		h    *oracle.History
+		want string
+	}{
+		"while the first one runs":       {history(life{1, soon(0), 1}, life{2, soon(1.5), 4}), ""},
+		"when the first one has ended":   {history(life{1, soon(0), 1}, life{2, soon(3), 4}), ""},
+		"while the first one waits":      {history(life{1, soon(0), 5}, life{2, soon(1), 7}), "unique"},
+		"a repeat while it waits":        {repeat(1, 0.5, life{1, soon(0), 1}), "unique"}, // it ran before the emit had committed
+		"a repeat while it runs":         {repeat(1, 1.5, life{1, soon(0), 1}), "unique"},
+		"a repeat of what waits":         {repeat(1, 0.5, life{1, soon(0), 0}), ""},
+		"a repeat of the one before":     {repeat(1, 1.7, life{1, soon(0), 1}, life{2, soon(1.5), 0}), "unique"},
+		"replaced":                       {replace(0, "", to(20, 20, "1")), ""},
+		"runs with the last value":       {replace(20, "2", to(15, 15, "1"), to(20, 20, "2")), ""},
+		"runs with an older value":       {replace(20, "1", to(15, 15, "1"), to(20, 20, "2")), "I8"},
+		"runs earlier":                   {replace(10, "1", to(20, 20, "1")), "I6"},
+		"due earlier than meant":         {replace(0, "", to(20, 1, "1")), "unique"},
+		"bounded":                        {replace(0, "", bounded(12*time.Second, to(20, 12, "1"))), ""},
+		"later than the bound":           {replace(0, "", bounded(12*time.Second, to(20, 20, "1"))), "unique"},
+		"in a group that it has not met": {ordered, "unique"},
+		"twice in one transaction":       {replace(0, "", oracle.Record{Due: at(15), Value: "1"}, to(20, 9, "2")), ""},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); expect(t, c.h, c.want) })
+	}
+}
+
 func TestChildrenAreChecked(t *testing.T) {
 	t.Parallel()
 	of := eventqueue.HandlerKey{Module: "WORKER", Name: "child", Modifier: "_"}

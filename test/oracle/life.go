@@ -16,7 +16,7 @@ type life struct {
 	repeats    []*Record // emits that were refused because of its key
 	again      int       // how often it was found by an emitter without an answer
 	untaken    int       // how often a notification of it was taken without an answer
-	changes    []*Record // Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed and Cancelled, in order
+	changes    []*Record // Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed, Replaced and Cancelled, in order
 	starts     map[int32]*Record
 	ends       map[int32]*Record
 	logged     []*Record
@@ -71,7 +71,7 @@ func (l *life) add(r *Record) {
 		l.again++
 	case TakeUnanswered:
 		l.untaken++
-	case Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed, Cancelled:
+	case Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed, Replaced, Cancelled:
 		l.changes = append(l.changes, r)
 	case RunStarted:
 		l.starts[r.Attempt] = r

@@ -16,13 +16,17 @@ type Kind string
 // The kinds, each with the fields that it uses beside Kind, At, Actor and Event.
 const (
 	// Emitted is an event that is committed: Canvas, Handler, Value, Due,
-	// OrderingKey, UniqueKey, UniqueFor; Parent of one that another's completion
-	// emits, and Children of one whose completion emits others. Of a row that was
+	// OrderingKey, UniqueKey, UniqueFor, UniqueMode and, with another mode than until_end, KeyTaken; Parent of one
+	// that another's completion emits, and Children of one whose completion emits others. Of a row that was
 	// written by hand also Attempt, Retries and LockedAt (zero: unlocked), and Foreign.
 	Emitted Kind = "emitted"
 	// Repeated is an emit that made no event, because Event has its UniqueKey: Canvas,
-	// UniqueKey; At is the moment of the statement.
+	// UniqueKey, UniqueMode; At is the moment of the statement.
 	Repeated Kind = "repeated"
+	// Replaced is an emit that made no event, because Event has its UniqueKey and waits, and that gave Event its Value and
+	// time: Canvas, UniqueKey, UniqueMode, MaxWait, Due (what was meant) and RowDue (of the row after it; zero: the same
+	// transaction has replaced it again); At is the moment of the statement.
+	Replaced Kind = "replaced"
 	// EmitUnanswered is an event that is committed and to be notified by its emitter, Actor,
 	// whom the database's answer has not reached.
 	EmitUnanswered Kind = "emit unanswered"
@@ -115,10 +119,14 @@ type Record struct {
 	// OrderingKey is empty for an event that is in no line.
 	OrderingKey string
 	// UniqueKey is empty for an event without one.
-	UniqueKey string
-	UniqueFor time.Duration
-	Parent    eventqueue.EventID
-	Children  []eventqueue.HandlerKey
+	UniqueKey  string
+	UniqueMode string // empty: until_end
+	UniqueFor  time.Duration
+	MaxWait    time.Duration
+	KeyTaken   time.Time // by the statement, which may be long before its commit
+	RowDue     time.Time
+	Parent     eventqueue.EventID
+	Children   []eventqueue.HandlerKey
 	// Foreign reports whether no program has a handler for it.
 	Foreign bool
 
@@ -180,6 +188,7 @@ func (r Record) String() string {
 		if r.UniqueKey != "" {
 			field("unique", r.UniqueKey)
 			field("for", r.UniqueFor)
+			field("mode", r.UniqueMode)
 		}
 		if r.Parent != 0 {
 			field("parent", r.Parent)
@@ -189,6 +198,12 @@ func (r Record) String() string {
 		}
 	case Repeated:
 		field("unique", r.UniqueKey)
+	case Replaced:
+		field("unique", r.UniqueKey)
+		field("due", r.Due.UTC().Format(clock))
+		field("at most", r.MaxWait)
+		field("row's", r.RowDue.UTC().Format(clock))
+		field("value", r.Value)
 	case MadeDue:
 		field("due", r.Due.UTC().Format(clock))
 	case Changed:

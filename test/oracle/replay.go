@@ -35,6 +35,8 @@ func (j *judgement) replay(l *life) {
 			w.takenBack(r)
 		case Changed:
 			w.changed(r)
+		case Replaced:
+			w.replaced(r)
 		case Cancelled:
 			w.cancelled(r)
 		}
@@ -52,6 +54,7 @@ type walk struct {
 	holder  *hold     // nil: unlocked
 	company int       // the column suspect; 0: no suspect
 	gone    bool
+	again   time.Time // the moment of an emit that replaced the event twice: between, it was due at a time that is not known
 }
 
 func (w *walk) claimed(r *Record) {
@@ -207,6 +210,36 @@ func (w *walk) changed(r *Record) {
 		w.value = r.Value
 	}
 }
+
+// replaced gives an event that waits the value and the time of an emit. After a failure it is not tried earlier than it would
+// have been. What has its place in an ordering group or under a limit keeps its time.
+func (w *walk) replaced(r *Record) {
+	if w.gone || w.holder != nil {
+		w.accuse(w.life, "unique", "an emit replaced it while it did not wait")
+		return
+	}
+	w.value = r.Value
+	if r.RowDue.IsZero() {
+		w.again = r.At
+		return
+	}
+	due := earliest(latest(r.Due, r.At), latest(w.emitted.KeyTaken.Add(r.MaxWait), r.At))
+	if r.MaxWait == 0 {
+		due = latest(r.Due, r.At)
+	}
+	if w.retries > 0 {
+		due = latest(due, w.due)
+	}
+	placed := !w.due.After(r.At) || len(w.holds) > 0
+	keeps := placed && (w.emitted.OrderingKey != "" || len(w.Limits) > 0) && near(r.RowDue, w.due)
+	if !keeps && !near(r.RowDue, due) && !r.At.Equal(w.again) {
+		w.accuse(w.life, "unique", "an emit replaced it and made it due at %s: it has to be %s", r.RowDue.UTC().Format(clock), due.UTC().Format(clock))
+	}
+	w.due = r.RowDue
+}
+
+// near reports whether two times differ by no more than what is lost where they are rounded.
+func near(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
 
 // cancelled ends an event that nobody ran, or whose lock had expired.
 func (w *walk) cancelled(r *Record) {

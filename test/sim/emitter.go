@@ -56,25 +56,35 @@ func (p *process) emitSome(ctx context.Context, d dice) int {
 			if _, err := tx.Emit(ctx, events...); err != nil {
 				return err
 			}
+			linger(ctx, events, d)
 			if rollback {
 				return errRolledBack
 			}
 			return nil
 		})
 	default:
-		p.emitTx(ctx, events, d.chance(0.5))
+		p.emitTx(ctx, events, d)
 	}
 	return count
 }
 
+// linger keeps a transaction open that may have found an event which waits, for longer than that would have waited.
+func linger(ctx context.Context, events []eventqueue.NewEvent, d dice) {
+	if events[0].UniqueMode != "" {
+		backoff.Sleep(ctx, d.between(0, 5*time.Second))
+	}
+}
+
 // emitTx emits in a transaction of the emitter's own.
-func (p *process) emitTx(ctx context.Context, events []eventqueue.NewEvent, notify bool) {
+func (p *process) emitTx(ctx context.Context, events []eventqueue.NewEvent, d dice) {
+	notify := d.chance(0.5)
 	tx, err := p.store().begin(ctx)
 	if err != nil {
 		return
 	}
 	defer p.store().end(ctx, tx)
 	pending, err := p.queue.EmitTx(ctx, tx, events...)
+	linger(ctx, events, d)
 	if err != nil || p.store().commit(ctx, tx) != nil || !notify {
 		return
 	}
@@ -100,6 +110,11 @@ func (p *process) draw(d dice) eventqueue.NewEvent {
 		e.Name = poison
 	case w.chains && d.chance(0.25):
 		return p.drawTyped(d, e.Canvas, serial)
+	}
+	if w.modes && e.Name != poison && d.chance(0.4) {
+		drawMode(d, &e)
+		e.Value = p.payload(&e, payload{Serial: serial})
+		return e
 	}
 	if w.unique && d.chance(0.4) {
 		e.UniqueKey = uniqueKeys[d.IntN(len(uniqueKeys))]

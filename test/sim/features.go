@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/keymode"
 )
 
 // drawFeatures draws what a seed has beside the plain queue. Its dice are its own.
@@ -23,10 +24,28 @@ func (w *world) drawFeatures() {
 		w.tables.exec(`CREATE TRIGGER sim_refuse BEFORE UPDATE OR DELETE ON events_v2 FOR EACH ROW EXECUTE FUNCTION sim.refuse()`)
 	}
 	w.lastRefusals = w.refuses && !w.lastSilence && d.chance(0.5)
+	w.modes = d.chance(0.4)
 }
 
 // uniqueKeys are those of some of the events.
 var uniqueKeys = []string{"once", "twice"}
+
+// drawMode gives an event a key that stands for it only while it waits. Those that replace each other have one handler and one
+// ordering key.
+func drawMode(d dice, e *eventqueue.NewEvent) {
+	e.Canvas, e.Name = eventqueue.CanvasID{1}, jobs[d.IntN(2)]
+	e.Delay = d.between(0, 20*time.Second)
+	if d.chance(0.4) {
+		e.UniqueKey, e.UniqueMode = "soon", keymode.UntilStart
+		return
+	}
+	e.UniqueKey, e.UniqueMode = e.Name+" newest", keymode.Replace
+	if d.chance(0.3) {
+		e.OrderingKey = groupKeys[0]
+		e.UniqueKey += " of " + e.OrderingKey
+	}
+	e.MaxWait = d.between(time.Second, 30*time.Second)
+}
 
 // insertRows writes rows with nothing but SQL, with whatever values the table lets in.
 func (p *process) insertRows(ctx context.Context, d dice) {

@@ -17,6 +17,7 @@ import (
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/keymode"
 	"eventsv2/internal/refusal"
 	"eventsv2/test/oracle"
 )
@@ -67,7 +68,12 @@ func (s *port) InsertEnding(ctx context.Context, in eventqueue.DB, ending eventq
 		now := now()
 		s.p.w.record(in, func() {
 			for i, row := range inserted {
-				if row.Repeat {
+				switch {
+				case row.Repeat && events[i].UniqueMode == keymode.Replace:
+					again := slices.ContainsFunc(inserted[i+1:], func(later eventqueue.Inserted) bool { return later.ID == row.ID })
+					s.p.w.replaced(s.p, row.ID, &events[i], now, !again)
+					continue
+				case row.Repeat:
 					s.p.w.repeated(s.p, row.ID, &events[i], now)
 					continue
 				}

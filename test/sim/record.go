@@ -39,10 +39,10 @@ func (w *world) emittedIn(in eventqueue.DB, events []eventqueue.NewEvent, insert
 }
 
 // unanswered records events that are committed and that nobody but their emitter knows of, which was
-// not answered.
+// not answered. What an emit has replaced is known for longer.
 func (w *world) unanswered(p *process, emits []eventqueue.Inserted) {
 	for _, row := range emits {
-		if row.MustNotify {
+		if row.MustNotify && !row.Repeat {
 			w.mu.Lock()
 			w.faults["emit committed and not answered"]++
 			w.mu.Unlock()
@@ -56,8 +56,14 @@ func (w *world) row(id eventqueue.EventID) row { return w.tables.event(id) }
 
 func (w *world) emitted(p *process, id eventqueue.EventID, e *eventqueue.NewEvent, now time.Time) {
 	r := oracle.Record{Kind: oracle.Emitted, Actor: p.name, Event: id, Canvas: e.Canvas, Handler: e.Handler(),
-		Value: string(e.Value), OrderingKey: e.OrderingKey, UniqueKey: e.UniqueKey, UniqueFor: e.UniqueFor,
+		Value: string(e.Value), OrderingKey: e.OrderingKey, UniqueKey: e.UniqueKey, UniqueMode: e.UniqueMode, UniqueFor: e.UniqueFor,
 		Due: meant(e.Value, now, w.row(id).DelayUntil)}
+	if e.UniqueMode != "" {
+		r.KeyTaken = now
+	}
+	if e.MaxWait > 0 {
+		r.Due = earliest(r.Due, now.Add(e.MaxWait))
+	}
 	w.family(&r)
 	w.add(r)
 }
@@ -182,7 +188,22 @@ func (w *world) repeated(p *process, id eventqueue.EventID, e *eventqueue.NewEve
 	w.mu.Lock()
 	w.faults["emit taken for a repeat"]++
 	w.mu.Unlock()
-	w.add(oracle.Record{Kind: oracle.Repeated, At: at, Actor: p.name, Event: id, Canvas: e.Canvas, UniqueKey: e.UniqueKey})
+	w.add(oracle.Record{Kind: oracle.Repeated, At: at, Actor: p.name, Event: id, Canvas: e.Canvas, UniqueKey: e.UniqueKey, UniqueMode: e.UniqueMode})
+}
+
+// replaced records an emit that has given its value and its time to the event that waits; last is what none replaces in the
+// same transaction.
+func (w *world) replaced(p *process, id eventqueue.EventID, e *eventqueue.NewEvent, at time.Time, last bool) {
+	row := w.row(id)
+	r := oracle.Record{Kind: oracle.Replaced, At: at, Actor: p.name, Event: id, Canvas: e.Canvas, Value: string(e.Value),
+		UniqueKey: e.UniqueKey, UniqueMode: e.UniqueMode, MaxWait: e.MaxWait, Due: meant(e.Value, at, row.DelayUntil)}
+	if last {
+		r.RowDue = row.DelayUntil
+	}
+	w.mu.Lock()
+	w.faults["event replaced while it waited"]++
+	w.mu.Unlock()
+	w.add(r)
 }
 
 func (w *world) limitChanged(limit operate.ConcurrencyLimit) {

@@ -38,6 +38,7 @@ type world struct {
 
 	// What the seed has beside: see features.go.
 	unique, chains, byHand, forges, falls bool
+	modes                                 bool        // keys that stand for an event while it waits
 	changes                               bool        // waiting events are cancelled, edited and tried now
 	lastSilence                           bool        // nothing but silence, after the attack
 	refuses                               bool        // the database refuses to write some rows
