@@ -107,20 +107,49 @@ func (c caller) actor() audit.Actor {
 	return c.Actor(c.address, "api")
 }
 
-// takeTexts lets requests through whose path, query and headers the database can hold.
-func (a *api) takeTexts(ctx huma.Context, next func(huma.Context)) {
+// takeParameters lets requests through whose path, query and headers the database can hold, and whose parameters are there once,
+// or any number of times where a list is meant, and not empty: huma takes
+// an empty one for absent, and so one that ought to name a key for the whole canvas.
+func (a *api) takeParameters(ctx huma.Context, next func(huma.Context)) {
 	r, _ := humago.Unwrap(ctx)
-	err := intake.CheckURL(r)
-	for _, p := range ctx.Operation().Parameters {
-		if unusable := intake.CheckText(ctx.Header(p.Name)); p.In == "header" && unusable != nil {
-			err = fmt.Errorf("%s: %w", p.Name, unusable)
-		}
-	}
-	if err != nil {
+	if err := intake.CheckURL(r); err != nil {
 		a.refuse(ctx, huma.Error400BadRequest(err.Error()))
 		return
 	}
+	query := r.URL.Query()
+	for _, p := range ctx.Operation().Parameters {
+		var wrong *huma.ErrorDetail
+		switch p.In {
+		case "query":
+			wrong = parameter(p, query[p.Name])
+		case "header":
+			wrong = parameter(p, r.Header.Values(p.Name))
+		}
+		if wrong != nil {
+			_ = huma.WriteErr(a.huma, ctx, http.StatusBadRequest, "validation failed", wrong) // an answerWriter has no errors
+			return
+		}
+	}
 	next(ctx)
+}
+
+// parameter returns what is wrong with the values of a parameter, or nil.
+func parameter(p *huma.Param, values []string) *huma.ErrorDetail {
+	wrong := func(message string) *huma.ErrorDetail {
+		return &huma.ErrorDetail{Location: p.In + "." + p.Name, Message: message}
+	}
+	if len(values) > 1 && p.Schema.Type != huma.TypeArray {
+		return wrong(fmt.Sprintf("is there %d times: give it once", len(values)))
+	}
+	for _, value := range values {
+		if err := intake.CheckText(value); err != nil {
+			return wrong(err.Error())
+		}
+		if value == "" {
+			return wrong("is empty: give it a value, or leave it out")
+		}
+	}
+	return nil
 }
 
 // authenticate lets requests through whose identity is known, and that are not too many.

@@ -35,8 +35,8 @@ type newEvent struct {
 	DelaySeconds view.Seconds      `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
 	DelayUntil   time.Time         `json:"delay_until,omitzero"`
 	Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`
-	OrderingKey  string            `json:"ordering_key,omitempty" maxLength:"255"`
-	UniqueKey    string            `json:"unique_key,omitempty" maxLength:"255"`
+	OrderingKey  string            `json:"ordering_key,omitempty" minLength:"1" maxLength:"255"`
+	UniqueKey    string            `json:"unique_key,omitempty" minLength:"1" maxLength:"255"`
 	UniqueMode   uniqueMode        `json:"unique_mode,omitempty" doc:"For how long the key stands for an event, and whether this one replaces what waits under it. Absent: until_end."`
 	UniqueFor    view.Seconds      `json:"unique_for_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the key stays taken after the end of the event; with until_end."`
 	MaxWait      view.Seconds      `json:"max_wait_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the event may be put off, with replace. Absent: without a bound."`
@@ -271,7 +271,7 @@ func (a *api) edit(ctx context.Context, in *struct {
 		Value        json.RawMessage   `json:"value,omitempty"`
 		Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`
 		DelaySeconds *view.Seconds     `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
-		Version      string            `json:"version,omitempty" maxLength:"64" doc:"That of the event as you read it: 409 if its value or its attributes have changed since. Absent: whatever they are now."`
+		Version      string            `json:"version,omitempty" minLength:"1" maxLength:"64" doc:"That of the event as you read it: 409 if its value or its attributes have changed since. Absent: whatever they are now."`
 	}
 }) (*answer[changed], error) {
 	shown, e, err := a.toChange(ctx, in.ID)
@@ -296,7 +296,7 @@ func (a *api) edit(ctx context.Context, in *struct {
 func (a *api) retry(ctx context.Context, in *struct {
 	IDInput
 	Body *struct {
-		Version string `json:"version,omitempty" maxLength:"64" doc:"That of the event as you read it: 409 if it has another value or other attributes now. Absent: whatever they are."`
+		Version string `json:"version,omitempty" minLength:"1" maxLength:"64" doc:"That of the event as you read it: 409 if it has another value or other attributes now. Absent: whatever they are."`
 	}
 }) (*answer[changed], error) {
 	shown, e, err := a.toChange(ctx, in.ID)

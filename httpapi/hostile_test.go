@@ -31,6 +31,10 @@ type schema struct {
 	Items         *schema
 	MaxItems      int
 	MaxProperties int
+	MinLength     int
+	Format        string
+	Enum          []any
+	Required      []string
 }
 
 // route is an operation that takes a body.

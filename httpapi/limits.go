@@ -19,9 +19,9 @@ type CanvasInput struct {
 // ConcurrencyTargetInput is view.ConcurrencyTarget in the query.
 type ConcurrencyTargetInput struct {
 	CanvasInput
-	Module      string `query:"module" maxLength:"255"`
-	Name        string `query:"name" maxLength:"255"`
-	OrderingKey string `query:"ordering_key" maxLength:"255" doc:"One ordering key."`
+	Module      string `query:"module" minLength:"1" maxLength:"255"`
+	Name        string `query:"name" minLength:"1" maxLength:"255"`
+	OrderingKey string `query:"ordering_key" minLength:"1" maxLength:"255" doc:"One ordering key."`
 	EveryKey    bool   `query:"every_key" doc:"Each ordering key that has no limit of its own."`
 }
 
@@ -73,8 +73,8 @@ func (a *api) addLimits() {
 	})
 	change(a, access.Administer, "DELETE /limits/rate", "remove-rate-limit", "Remove a rate limit", func(ctx context.Context, in *struct {
 		CanvasInput
-		Module string `query:"module" maxLength:"255"`
-		Name   string `query:"name" maxLength:"255"`
+		Module string `query:"module" minLength:"1" maxLength:"255"`
+		Name   string `query:"name" minLength:"1" maxLength:"255"`
 	}) (*answer[view.RateLimitChange], error) {
 		canvas, err := canvasFor(ctx, access.Administer, in.Canvas)
 		if err != nil {

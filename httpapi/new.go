@@ -49,7 +49,7 @@ func New(config Config) (http.Handler, error) {
 	described.Security = []map[string][]string{{"bearer": {}}}
 	registerEnums(described.Components.Schemas)
 	a.huma = humago.New(mux, described)
-	a.huma.UseMiddleware(a.takeTexts, a.authenticate)
+	a.huma.UseMiddleware(a.takeParameters, a.authenticate)
 	a.addReads()
 	a.addChanges()
 	a.addRules()

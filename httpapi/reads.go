@@ -26,8 +26,8 @@ type IDInput struct {
 // PageInput is common to lists by canvas and handler.
 type PageInput struct {
 	Canvas     string   `query:"canvas_id" required:"true" format:"uuid" doc:"Canvas."`
-	Module     string   `query:"module" maxLength:"255"`
-	Name       string   `query:"name" maxLength:"255"`
+	Module     string   `query:"module" minLength:"1" maxLength:"255"`
+	Name       string   `query:"name" minLength:"1" maxLength:"255"`
 	Attributes []string `query:"attribute,explode" maxItems:"16" doc:"Only events that have it: key=value. May be repeated."`
 	After      int64    `query:"after" minimum:"0" doc:"Only what comes after this id: next of the last answer."`
 	Limit      int      `query:"limit" minimum:"1" maximum:"500" default:"100"`
@@ -133,13 +133,13 @@ func (a *api) addReads() {
 // HistoryFilter selects events that have ended.
 type HistoryFilter struct {
 	Canvas     string       `query:"canvas_id" required:"true" format:"uuid" doc:"Canvas."`
-	Module     string       `query:"module" maxLength:"255"`
-	Name       string       `query:"name" maxLength:"255"`
+	Module     string       `query:"module" minLength:"1" maxLength:"255"`
+	Name       string       `query:"name" minLength:"1" maxLength:"255"`
 	Attributes []string     `query:"attribute,explode" maxItems:"16" doc:"Only events that have it: key=value. May be repeated."`
-	Error      string       `query:"error" maxLength:"8192" doc:"Only failed events with this part in their errors."`
-	ErrorGroup string       `query:"error_group" maxLength:"240" doc:"Only failed events of this group, as GET /v1/history/groups has it."`
+	Error      string       `query:"error" minLength:"1" maxLength:"8192" doc:"Only failed events with this part in their errors."`
+	ErrorGroup string       `query:"error_group" minLength:"1" maxLength:"240" doc:"Only failed events of this group, as GET /v1/history/groups has it."`
 	OlderThan  view.Seconds `query:"older_than_seconds" minimum:"0" maximum:"4000000000" doc:"Only events that ended longer ago."`
-	NewerThan  view.Seconds `query:"newer_than_seconds" minimum:"0" maximum:"4000000000" doc:"Only events that ended less long ago."`
+	NewerThan  view.Seconds `query:"newer_than_seconds" exclusiveMinimum:"0" maximum:"4000000000" doc:"Only events that ended less long ago."`
 }
 
 // logFilter is the filter, if the caller may read its canvas.
@@ -152,7 +152,7 @@ func (h *HistoryFilter) logFilter(ctx context.Context) (inspect.LogFilter, error
 func (a *api) history(ctx context.Context, in *struct {
 	HistoryFilter
 	State string `query:"state" enum:"completed,failed,cancelled"`
-	After string `query:"after" maxLength:"64" doc:"next of the page before."`
+	After string `query:"after" minLength:"1" maxLength:"64" doc:"next of the page before."`
 	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
 }) (*answer[view.HistoryPage], error) {
 	filter, err := in.logFilter(ctx)
@@ -191,10 +191,10 @@ func (a *api) explain(ctx context.Context, in *IDInput) (*answer[view.Explanatio
 }
 
 func (a *api) listAudit(ctx context.Context, in *struct {
-	Event  int64  `query:"event" minimum:"0" doc:"Only the changes of this event."`
-	Actor  string `query:"actor" maxLength:"255"`
-	Key    string `query:"actor_key" maxLength:"255"`
-	Before int64  `query:"before" minimum:"0" doc:"Only entries with lower ids: next of the last answer."`
+	Event  int64  `query:"event" minimum:"1" doc:"Only the changes of this event."`
+	Actor  string `query:"actor" minLength:"1" maxLength:"255"`
+	Key    string `query:"actor_key" minLength:"1" maxLength:"255"`
+	Before int64  `query:"before" minimum:"1" doc:"Only entries with lower ids: next of the last answer."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
 }) (*answer[view.Page[view.AuditRow]], error) {
 	who := callerOf(ctx)

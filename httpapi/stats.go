@@ -46,11 +46,11 @@ const (
 func (a *api) addStats() {
 	get(a, "/stats", "get-stats", "What was counted, by handler and minute, hour or in all", func(ctx context.Context, in *struct {
 		CanvasInput
-		Module       string `query:"module" maxLength:"255"`
-		Name         string `query:"name" maxLength:"255"`
+		Module       string `query:"module" minLength:"1" maxLength:"255"`
+		Name         string `query:"name" minLength:"1" maxLength:"255"`
 		SinceSeconds int64  `query:"since_seconds" minimum:"60" maximum:"2678400" default:"3600" doc:"Of minutes, and of the sum of them, at most a day."`
 		Per          string `query:"per" enum:"minute,hour,all" default:"minute" doc:"all: the sum of the minutes of each handler."`
-		After        string `query:"after" maxLength:"2048" doc:"next of the page before."`
+		After        string `query:"after" minLength:"1" maxLength:"2048" doc:"next of the page before."`
 	}) (*answer[view.CountsPage], error) {
 		canvas, err := canvasFor(ctx, access.Read, in.Canvas)
 		if err != nil {

@@ -16,15 +16,15 @@ import (
 // EventFilter selects events by all of its fields that are set.
 type EventFilter struct {
 	Canvas     *eventqueue.CanvasID `json:"canvas_id,omitempty" format:"uuid" doc:"Absent: all canvases, for tokens that are for all."`
-	Module     string               `json:"module,omitempty" maxLength:"255"`
-	Name       string               `json:"name,omitempty" maxLength:"255"`
-	Modifier   string               `json:"modifier,omitempty" maxLength:"255"`
+	Module     string               `json:"module,omitempty" minLength:"1" maxLength:"255"`
+	Name       string               `json:"name,omitempty" minLength:"1" maxLength:"255"`
+	Modifier   string               `json:"modifier,omitempty" minLength:"1" maxLength:"255"`
 	State      operate.EventState   `json:"state,omitempty" doc:"Of retry and delete_ended: failed, which is the default, or cancelled; of replay: completed, which is the default, failed or cancelled; of the others, one of those before."`
 	Attributes map[string]string    `json:"attributes,omitempty" maxProperties:"16" doc:"Pairs that the events have to have."`
-	Error      string               `json:"error,omitempty" maxLength:"8192" doc:"A part of the error of the last failed attempt."`
-	ErrorGroup string               `json:"error_group,omitempty" maxLength:"240" doc:"The group of that error, as GET /v1/history/groups has it."`
+	Error      string               `json:"error,omitempty" minLength:"1" maxLength:"8192" doc:"A part of the error of the last failed attempt."`
+	ErrorGroup string               `json:"error_group,omitempty" minLength:"1" maxLength:"240" doc:"The group of that error, as GET /v1/history/groups has it."`
 	OlderThan  Seconds              `json:"older_than_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"Emitted longer ago; of retry, delete_ended and replay, ended longer ago."`
-	NewerThan  Seconds              `json:"newer_than_seconds,omitempty" minimum:"0" maximum:"4000000000"`
+	NewerThan  Seconds              `json:"newer_than_seconds,omitempty" exclusiveMinimum:"0" maximum:"4000000000"`
 }
 
 // EventFilterOf is a filter.

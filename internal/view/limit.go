@@ -14,9 +14,9 @@ import (
 // for the canvas.
 type ConcurrencyTarget struct {
 	Canvas      eventqueue.CanvasID `json:"canvas_id" format:"uuid"`
-	Module      string              `json:"module,omitempty" maxLength:"255"`
-	Name        string              `json:"name,omitempty" maxLength:"255"`
-	OrderingKey string              `json:"ordering_key,omitempty" maxLength:"255" doc:"One ordering key."`
+	Module      string              `json:"module,omitempty" minLength:"1" maxLength:"255"`
+	Name        string              `json:"name,omitempty" minLength:"1" maxLength:"255"`
+	OrderingKey string              `json:"ordering_key,omitempty" minLength:"1" maxLength:"255" doc:"One ordering key."`
 	EveryKey    bool                `json:"every_key,omitempty" doc:"Each ordering key that has no limit of its own."`
 }
 
@@ -65,8 +65,8 @@ func LimitInUseOf(l inspect.LimitInUse) LimitInUse {
 // RateLimit is how many events may begin per minute and day.
 type RateLimit struct {
 	Canvas    eventqueue.CanvasID `json:"canvas_id" format:"uuid"`
-	Module    string              `json:"module,omitempty" maxLength:"255" doc:"Absent, with name: the whole canvas."`
-	Name      string              `json:"name,omitempty" maxLength:"255"`
+	Module    string              `json:"module,omitempty" minLength:"1" maxLength:"255" doc:"Absent, with name: the whole canvas."`
+	Name      string              `json:"name,omitempty" minLength:"1" maxLength:"255"`
 	PerMinute int                 `json:"per_minute,omitempty" minimum:"0" doc:"0 is no such limit."`
 	PerDay    int                 `json:"per_day,omitempty" minimum:"0"`
 	Mode      ratelimit.Mode      `json:"mode,omitempty" enum:"exact,approximate" default:"exact"`

@@ -17,7 +17,7 @@ type RuleScope struct {
 	Module   string              `json:"module" maxLength:"255"`
 	Name     string              `json:"name" maxLength:"255"`
 	Prefix   bool                `json:"prefix,omitempty" doc:"All handlers of the module whose names begin with name."`
-	Modifier string              `json:"modifier,omitempty" maxLength:"255" doc:"Only with this modifier. Absent: with any."`
+	Modifier string              `json:"modifier,omitempty" minLength:"1" maxLength:"255" doc:"Only with this modifier. Absent: with any."`
 }
 
 // Rule is a pause or a block.
