@@ -37,6 +37,9 @@ type viewer struct {
 	// for a user who may read all canvases, and for a user who may read one.
 	Canvas   eventqueue.CanvasID
 	Canvases []eventqueue.CanvasID
+	// asked is the canvas that the address names, nil if it names none, and askedErr why it could not be found.
+	asked    *namedCanvas
+	askedErr error
 	// Changes reports whether the dashboard can change something.
 	Changes bool
 	address string
@@ -95,10 +98,10 @@ func (d *dashboard) mayChangeOn(r *http.Request, verb access.Verb, canvas *event
 	return d.Queue != nil && viewerOf(r).mayOn(verb, canvas)
 }
 
-// canvasText is the canvas of a filter as a form has it; "" for all.
-func canvasText(canvas *eventqueue.CanvasID) string {
-	if canvas == nil {
-		return ""
+// canvasText is the canvas of a filter as a form has it: as the address names it, or the only one of its viewer; "" for all.
+func canvasText(r *http.Request, canvas *eventqueue.CanvasID) string {
+	if text := strings.TrimSpace(r.URL.Query().Get("canvas")); text != "" || canvas == nil {
+		return text
 	}
 	return canvas.String()
 }
@@ -128,7 +131,11 @@ func (d *dashboard) identified(next http.Handler) http.Handler {
 		case !who.MayAnywhere(access.Read):
 			d.writeProblem(w, r, "", forbidden(access.Read))
 		default:
-			who.choose(r.URL.Query().Get("canvas"))
+			if text := strings.TrimSpace(r.URL.Query().Get("canvas")); text != "" {
+				canvas, err := d.canvasOf(r.Context(), who, text)
+				who.asked, who.askedErr = &canvas, err
+			}
+			who.choose()
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), viewerKey{}, who)))
 		}
 	})
@@ -176,14 +183,14 @@ func (d *dashboard) identify(r *http.Request) (who viewer, err error) {
 
 // choose notes the canvases of a user who may not read all, if there are several, and the one that a
 // request is about.
-func (v *viewer) choose(text string) {
+func (v *viewer) choose() {
 	canvases := v.Identity.Canvases(access.Read)
 	if len(canvases) < 2 {
 		return
 	}
 	v.Canvases, v.Canvas = canvases[:min(len(canvases), canvasesOffered)], canvases[0]
-	if canvas, err := eventqueue.ParseCanvasID(text); err == nil && v.May(access.Read, canvas) {
-		v.Canvas = canvas
+	if v.asked != nil && v.askedErr == nil && v.May(access.Read, v.asked.Canvas) {
+		v.Canvas = v.asked.Canvas
 	}
 }
 
@@ -191,15 +198,17 @@ func (v *viewer) choose(text string) {
 // all canvases, or the first one of a user who may not read all.
 func (d *dashboard) filter(r *http.Request) (f inspect.Filter, err error) {
 	who := viewerOf(r)
-	if text := strings.TrimSpace(r.URL.Query().Get("canvas")); text != "" {
-		canvas, err := eventqueue.ParseCanvasID(text)
-		if err != nil {
-			return f, badFilter("The canvas is not a UUID. Copy it from an event or a handler.")
+	if who.asked != nil {
+		if _, unknown := errors.AsType[unknownCanvas](who.askedErr); unknown {
+			return f, badFilter("The canvas is not a UUID, and no canvas that you may read has this name. Copy it from an event or a handler.")
 		}
-		if !who.May(access.Read, canvas) {
+		if who.askedErr != nil {
+			return f, who.askedErr
+		}
+		if !who.May(access.Read, who.asked.Canvas) {
 			return f, forbidden(access.Read)
 		}
-		f.Canvas = &canvas
+		f.Canvas = &who.asked.Canvas
 		return f, nil
 	}
 	if canvases := who.Identity.Canvases(access.Read); canvases != nil {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"eventsv2/access"
@@ -53,7 +52,7 @@ func (d *dashboard) crons(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	data := cronsData{More: max(len(list)-cronsShown, 0), MayAdd: d.mayChangeOn(r, access.Administer, filter.Canvas), Canvas: canvasText(filter.Canvas)}
+	data := cronsData{More: max(len(list)-cronsShown, 0), MayAdd: d.mayChangeOn(r, access.Administer, filter.Canvas), Canvas: canvasText(r, filter.Canvas)}
 	list = list[:len(list)-data.More]
 	records, err := d.definitions().Records(r.Context(), view.CronIDs(list), slotsShown)
 	if err != nil {
@@ -102,11 +101,8 @@ func slotsUntil(schedule cronchecker.Schedule, starts time.Time, records []cronc
 
 // cronForm names the definition of a form, if its viewer may change it.
 func (d *dashboard) cronForm(r *http.Request) (canvas eventqueue.CanvasID, name string, err error) {
-	if canvas, err = eventqueue.ParseCanvasID(strings.TrimSpace(r.PostFormValue("canvas"))); err != nil {
-		return canvas, "", mistake{"/crons", err}
-	}
-	if !viewerOf(r).May(access.Administer, canvas) {
-		return canvas, "", forbidden(access.Administer)
+	if canvas, err = d.canvasOfForm(r, "/crons"); err != nil {
+		return canvas, "", err
 	}
 	name, err = field(r, "name")
 	return canvas, name, err

@@ -25,8 +25,9 @@ type failure struct {
 
 type failedData struct {
 	Form filterForm
-	// Of is whose failed events are shown.
-	Of inspect.Filter
+	// Of is whose failed events are shown, and Canvas its canvas as the form has it.
+	Of     inspect.Filter
+	Canvas string
 	view.FailureGroups
 	Rows    []failure
 	Withins []choice
@@ -53,7 +54,7 @@ func (d *dashboard) failed(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	data := failedData{Form: form, Of: filter, FailureGroups: view.FailureGroupsOf(found), Withins: withins, Bulk: d.Bulk != nil,
+	data := failedData{Form: form, Of: filter, Canvas: canvasText(r, filter.Canvas), FailureGroups: view.FailureGroupsOf(found), Withins: withins, Bulk: d.Bulk != nil,
 		Filtered: form.Attribute+form.Error+form.ErrorGroup+form.Within != ""}
 	for _, group := range data.Items {
 		of := filterForm{Canvas: group.Canvas.String(), Module: group.Module, Name: group.Name, State: "failed", ErrorGroup: group.ErrorGroup,

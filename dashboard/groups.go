@@ -55,7 +55,7 @@ func (d *dashboard) groups(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	data := groupsData{Canvas: canvasText(filter.Canvas), Module: q.Get("module"), Name: q.Get("name"), MaySet: d.mayChangeOn(r, access.Administer, filter.Canvas)}
+	data := groupsData{Canvas: canvasText(r, filter.Canvas), Module: q.Get("module"), Name: q.Get("name"), MaySet: d.mayChangeOn(r, access.Administer, filter.Canvas)}
 	if after != (inspect.GroupPlace{}) {
 		data.First = d.Prefix + "/groups?" + without(q, "after").Encode()
 	}

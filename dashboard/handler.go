@@ -27,7 +27,7 @@ func (h handlerData) Renews() int {
 	if h.Numbers.byHour {
 		return 60
 	}
-	return 40
+	return 45
 }
 
 // newRule is a kind of rule and the form that adds one.

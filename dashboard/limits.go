@@ -8,19 +8,15 @@ import (
 	"strconv"
 	"strings"
 
-	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 )
 
 // limitForm reads the canvas, the module and the name of a form about a limit, whose sender has to administer the canvas.
-func limitForm(r *http.Request) (scope eventqueue.Scope, err error) {
-	if scope.Canvas, err = eventqueue.ParseCanvasID(strings.TrimSpace(r.PostFormValue("canvas"))); err != nil {
-		return scope, mistake{"/groups", err}
-	}
-	if !viewerOf(r).May(access.Administer, scope.Canvas) {
-		return scope, forbidden(access.Administer)
+func (d *dashboard) limitForm(r *http.Request) (scope eventqueue.Scope, err error) {
+	if scope.Canvas, err = d.canvasOfForm(r, "/groups"); err != nil {
+		return scope, err
 	}
 	if scope.Module, err = field(r, "module"); err != nil {
 		return scope, err
@@ -37,7 +33,7 @@ func limitsPath(canvas eventqueue.CanvasID) string {
 // changeRate sets the rate limit of a form, or removes it.
 func (d *dashboard) changeRate(remove bool) formAction {
 	return func(r *http.Request) (string, flash, error) {
-		scope, err := limitForm(r)
+		scope, err := d.limitForm(r)
 		if err != nil {
 			return "", flash{}, err
 		}
@@ -88,7 +84,7 @@ func numberFrom(r *http.Request, name string, least int) (n int, err error) {
 // changeConcurrency sets the concurrency limit of a form, or removes it.
 func (d *dashboard) changeConcurrency(remove bool) formAction {
 	return func(r *http.Request) (string, flash, error) {
-		scope, err := limitForm(r)
+		scope, err := d.limitForm(r)
 		if err != nil {
 			return "", flash{}, err
 		}

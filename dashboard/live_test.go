@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -311,26 +312,54 @@ func TestCanvasesShareStreams(t *testing.T) {
 func TestRenewedPagesSendFewStatements(t *testing.T) {
 	t.Parallel()
 	_, pool, sent := liveDashboard(t)
-	handler, err := New(Config{Store: pgstore.New(pool), Log: testenv.Logger(t), Identify: func(*http.Request) (access.Identity, error) {
-		return access.Identity{Name: "ada", Grants: []access.Grant{{Verbs: access.Verbs()}}, Key: "ada"}, nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(handler.Close)
-	for _, path := range []string{"events", "failed", "handlers", "groups", "crons", "workers", "webhooks", "audit", "?range=6h", "?range=24h", "?range=7d",
-		"handler?canvas=6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11&module=WORKER&name=greet", "handler?canvas=6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11&module=WORKER&name=greet&range=7d"} {
-		before := sent.sent.Load()
-		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+path, nil))
-		seconds := regexp.MustCompile(`<main [^>]*data-renew="(\d+)"`).FindStringSubmatch(answer.Body.String())
-		if answer.Code != http.StatusOK || seconds == nil {
-			t.Errorf("%s is %d, and is not renewed", path, answer.Code)
-			continue
+	const canvas = "6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11"
+	for _, sql := range []string{
+		`INSERT INTO canvas_names (canvas_id, name) VALUES ('` + canvas + `', 'Acme Ltd')`,
+		`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, ordering_key, group_state) VALUES ('` + canvas + `', 'WORKER', 'greet', '_', '1', 'k', 1)`,
+		`INSERT INTO event_groups (event_id, stage, canvas_id, group_key) VALUES (1, 1, '` + canvas + `', 'key k')`,
+		`INSERT INTO concurrency_limits (canvas_id, group_key, max_running) VALUES ('` + canvas + `', 'canvas', 3)`,
+		`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, enqueued_at) VALUES (7, '` + canvas + `', 'WORKER', 'greet', '_', '1', 'FAILED', 1, 2, now())`,
+		`INSERT INTO event_minutes (minute, canvas_id, module, name, pending) VALUES (date_trunc('minute', now()), '` + canvas + `', 'WORKER', 'greet', 1)`,
+		`INSERT INTO rate_limits (canvas_id, module, name, per_minute) VALUES ('` + canvas + `', '', '', 5)`,
+		`INSERT INTO cron_definitions (canvas_id, name, schedule) VALUES ('` + canvas + `', 'nightly', '0 3 * * *')`,
+		`INSERT INTO event_workers (number, host, pid, version, handlers) VALUES (7, 'host', 1, 'v1', '[{"module": "WORKER", "name": "greet", "modifier": "_", "canvas_id": "` + canvas + `"}]')`,
+		`INSERT INTO webhook_sources (source, canvas_id, scheme, served_at, refusals) VALUES ('github', '` + canvas + `', 'github', now(), '[]')`,
+		`INSERT INTO audit_log (actor, source, via, action, canvas_id, target) VALUES ('me', 'here', 'api', 'limit', '` + canvas + `', '{}')`,
+	} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
 		}
-		every, err := strconv.Atoi(seconds[1])
-		if n := sent.sent.Load() - before; err != nil || int(n)*60/every > 12 {
-			t.Errorf("%s sends %d statements every %d s, %v", path, n, every, err)
+	}
+	const named, of = "?canvas=Acme+Ltd", "handler?canvas=" + canvas + "&module=WORKER&name=greet"
+	for who, paths := range map[*access.Grant][]string{
+		{Verbs: access.Verbs()}: {"events", "failed", "handlers", "groups", "crons", "workers", "webhooks", "audit", "?range=6h", "?range=24h", "?range=7d", of, of + "&range=7d", "events/1"},
+		// Who chooses among canvases sees their names as well.
+		{Verbs: access.Verbs(), Canvases: []eventqueue.CanvasID{{1}, eventqueue.CanvasID(uuid.MustParse(canvas))}}: {"events" + named, "failed" + named, "handlers" + named, "groups" + named, "crons" + named, "audit" + named,
+			"events" + named + "&state=failed", named + "&range=6h", named + "&range=7d"},
+	} {
+		handler, err := New(Config{Store: pgstore.New(pool), Log: testenv.Logger(t), Identify: func(*http.Request) (access.Identity, error) {
+			return access.Identity{Name: "ada", Grants: []access.Grant{*who}, Key: "ada"}, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(handler.Close)
+		for _, path := range paths {
+			before := sent.sent.Load()
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+path, nil))
+			seconds := regexp.MustCompile(`<main [^>]*data-renew="(\d+)"`).FindStringSubmatch(answer.Body.String())
+			if answer.Code != http.StatusOK || seconds == nil {
+				t.Errorf("%s is %d, and is not renewed", path, answer.Code)
+				continue
+			}
+			if !strings.Contains(path, "?range") && !strings.Contains(answer.Body.String(), ">Acme Ltd</") {
+				t.Errorf("%s does not name the canvas", path)
+			}
+			every, err := strconv.Atoi(seconds[1])
+			if n := sent.sent.Load() - before; err != nil || int(n)*60 > 12*every {
+				t.Errorf("%s sends %d statements every %d s, %v", path, n, every, err)
+			}
 		}
 	}
 }

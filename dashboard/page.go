@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/access"
+	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/intake"
 )
@@ -36,7 +37,11 @@ type layout struct {
 	Who               viewer
 	Flash             *flash
 	Data              any
+	names             *canvasNames
 }
+
+// Named is a canvas as the page shows it.
+func (l layout) Named(canvas eventqueue.CanvasID) namedCanvas { return l.names.of(canvas) }
 
 // Refreshes reports whether the page is to be read again by and by, without a script: something goes on.
 func (l layout) Refreshes() bool {
@@ -51,12 +56,18 @@ func (l layout) Renews() int {
 		return data.Renews()
 	}
 	switch l.Page {
-	case "events", "crons", "workers", "webhooks", "audit", "operations":
+	case "crons", "workers", "webhooks", "audit", "operations":
 		return 20
-	case "event", "handlers", "groups":
-		return 40
+	case "events":
+		return 25
+	case "handlers":
+		return 50
 	case "failed": // may group 100,000 events
 		return 60
+	case "groups": // says of the first event of each why it does not run
+		return 70
+	case "event":
+		return 80
 	default:
 		return 0
 	}
@@ -109,7 +120,13 @@ func (d *dashboard) writeProblem(w http.ResponseWriter, r *http.Request, name st
 func (d *dashboard) write(w http.ResponseWriter, r *http.Request, status int, template string, l layout) {
 	var b bytes.Buffer
 	l.Base, l.Now, l.Who = d.Prefix, time.Now().UTC(), d.viewer(r)
-	if err := d.pages[template].Execute(&b, l); err != nil {
+	l.names = namesFor(l.Who)
+	err := d.pages[template].Execute(&b, l)
+	if err == nil && status < http.StatusInternalServerError && d.readNames(r, l.names) {
+		b.Reset()
+		err = d.pages[template].Execute(&b, l)
+	}
+	if err != nil {
 		d.Log.Error("write a page of the dashboard", zap.String("page", template), zap.Error(err))
 		http.Error(w, "the page could not be written; see the log", http.StatusInternalServerError)
 		return

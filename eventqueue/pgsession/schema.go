@@ -74,7 +74,7 @@ var objects = []string{
 	"events_v2", "scheduling_rules", "event_log", "cron_definitions", "cron_records", "events_v2_notifications", "unique_keys", "unique_expiries",
 	"concurrency_limits", "event_groups", "cleanups", "grid_outputs", "rate_limits", "rate_counters", "claim_barrier", "event_group_locks",
 	"events_v2_settings", "eventsv2_schema_version", "event_attempts", "event_workers", "event_minutes", "event_hours",
-	"access_tokens", "audit_log", "bulk_operations", "webhook_minutes", "webhook_sources", "event_minute_totals", "ended_sessions", "unique_heirs", "event_hour_totals", "event_emits",
+	"access_tokens", "audit_log", "bulk_operations", "webhook_minutes", "webhook_sources", "event_minute_totals", "ended_sessions", "unique_heirs", "event_hour_totals", "event_emits", "canvas_names",
 	// sequences
 	"events_id_seq", "scheduling_rules_id_seq", "cron_definitions_id_seq", "cleanups_id_seq", "events_v2_notifications_place_seq",
 	"eventsv2_schema_version_id_seq", "audit_log_id_seq",

@@ -15,7 +15,7 @@ import (
 )
 
 // As returns a store on the same database that attributes changes to an actor: each of Remove, Edit,
-// Requeue, Retry, DeleteLogged, AddRule, LiftRule, the last Release of a rule, SetConcurrencyLimit, SetRateLimit, RemoveRateLimit, SetLockTimeout and FinalizeLockTimeout that changes
+// Requeue, Retry, DeleteLogged, AddRule, LiftRule, the last Release of a rule, SetConcurrencyLimit, SetRateLimit, RemoveRateLimit, NameCanvas, UnnameCanvas, SetLockTimeout and FinalizeLockTimeout that changes
 // something writes a row of the audit log in its transaction. The last Release is in the name of whoever has lifted the rule. That costs some round trips, which a store
 // without an actor does not have. Everything else is as in the store itself, which stays as it is.
 func (s *Store) As(by audit.Actor) *Store { return &Store{pool: s.pool, share: s.share, by: &by} }

@@ -477,6 +477,10 @@ func TestOperatorAndReaderHaveTheRightsTheyNeed(t *testing.T) {
 		step{"concurrency limit", func() error { return limits.Set(ctx, operate.ConcurrencyLimit{Canvas: canvas, Max: 3}) }},
 		step{"no concurrency limit", func() error { return only(limits.Remove(ctx, operate.ConcurrencyLimit{Canvas: canvas})) }},
 		step{"prune", func() error { return only(operator.store.PruneLog(ctx, inspect.LogFailed, 0, 0, 10)) }},
+		step{"name a canvas", func() error {
+			return operator.store.NameCanvas(ctx, operate.CanvasName{Canvas: canvas, Name: "Acme Ltd"})
+		}},
+		step{"take the name away", func() error { return only(operator.store.UnnameCanvas(ctx, canvas)) }},
 		step{"lock timeout", func() error { return operator.store.SetLockTimeout(ctx, 5*time.Minute) }},
 		step{"finalize", func() error { return operator.store.FinalizeLockTimeout(ctx, false) }})
 	operator.manages(queue)
@@ -562,16 +566,18 @@ func TestRolesLackTheRightsOfOthers(t *testing.T) {
 		cleaned   = `DELETE FROM cleanups`
 		output    = `UPDATE grid_outputs SET output = NULL`
 		schema    = `ALTER TABLE events_v2 ADD COLUMN mine text`
+		names     = `SELECT name FROM canvas_names`
+		naming    = `INSERT INTO canvas_names (canvas_id, name) VALUES (gen_random_uuid(), 'mine')`
 	)
 	own := map[string][]string{
 		"emitter": {forge, takeKey, silence, turn, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey,
-			settings, settle, cleaned, output, read, end, claim, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
-		"sql_emitter": {turn, takeKey, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey, listen, silence, settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
-		"worker":      {settings, settle, rule, lift, lockRules, limit, running, schedule, slot, history, version, schema},
-		"cron":        {silence, takeKey, settings, settle, cleaned, output, end, rule, barrier, limit, running, schedule, version, schema},
+			settings, settle, cleaned, output, read, end, claim, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema, names, naming},
+		"sql_emitter": {turn, takeKey, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey, listen, silence, settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema, names, naming},
+		"worker":      {settings, settle, rule, lift, lockRules, limit, running, schedule, slot, history, version, schema, names, naming},
+		"cron":        {silence, takeKey, settings, settle, cleaned, output, end, rule, barrier, limit, running, schedule, version, schema, names, naming},
 		"operator":    {version, schema},
-		"reader":      {settings, takeKey, settle, cleaned, output, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},
-		"nobody":      {settings, takeKey, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},
+		"reader":      {settings, takeKey, settle, cleaned, output, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema, naming},
+		"nobody":      {settings, takeKey, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema, names, naming},
 	}
 	if functions := one[string](r.rig, `SELECT coalesce(string_agg(proname, ' '), '') FROM pg_proc
 		WHERE pronamespace = 'public'::regnamespace AND (proname LIKE 'events\_%' OR proname IN ('send_to_outbox', 'rate_limit_changed'))

@@ -28,6 +28,7 @@ func commands() []topic {
 		{"The database", []command{
 			noun("token", "Manage the tokens of the HTTP API and the dashboard", createTokenCommand, listTokensCommand, revokeTokenCommand),
 			serveCommand,
+			noun("canvas", "Manage the names of canvases", listCanvasesCommand, nameCanvasCommand, unnameCanvasCommand),
 			noun("webhook", "Show what sources of webhooks receive", listWebhooksCommand),
 			noun("worker", "Show the workers of the database", listWorkersCommand),
 			noun("settings", "Show and change what all programs of a database share", showSettingsCommand, setSettingCommand, finalizeSettingsCommand),

@@ -23,7 +23,7 @@ func addCronKey(cmd *cobra.Command) *cronKey {
 
 func addOptionalCronKey(cmd *cobra.Command) *cronKey {
 	k := &cronKey{}
-	cmd.Flags().StringVar(&k.canvas, "canvas", "", "`uuid` of the canvas")
+	cmd.Flags().StringVar(&k.canvas, "canvas", "", canvasUsage)
 	cmd.Flags().StringVar(&k.name, "name", "", "name of the definition and of its events")
 	return k
 }

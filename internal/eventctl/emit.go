@@ -60,7 +60,7 @@ func emitCommand(p *program) *cobra.Command {
 }
 
 func (f *emitFlags) add(cmd *cobra.Command) {
-	f.scope = addScopeFlags(cmd, scopeUsage{"`uuid` of the canvas", "module of the handler", "name of the handler"})
+	f.scope = addScopeFlags(cmd, scopeUsage{canvasUsage, "module of the handler", "name of the handler"})
 	flags := cmd.Flags()
 	flags.StringVar(&f.modifier, "modifier", "_", "modifier of the handler")
 	flags.StringVar(&f.value, "value", "", "`JSON`, @file to read it from, or - for standard input")

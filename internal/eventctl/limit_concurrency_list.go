@@ -19,7 +19,7 @@ func listConcurrencyLimitsCommand(p *program) *cobra.Command {
 		Example: "  eventctl limit concurrency list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&canvas, "canvas", "", "`uuid` of the canvas")
+	cmd.Flags().StringVar(&canvas, "canvas", "", canvasUsage)
 	require(cmd, "canvas")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		id, err := parseCanvas(canvas)

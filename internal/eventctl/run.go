@@ -45,6 +45,8 @@ func (p *program) rootCommand() *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          needsCommand,
 		Version:       buildinfo.Version(),
+
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.resolveCanvas(cmd) },
 	}
 	root.SetVersionTemplate(buildinfo.Template)
 	root.SetHelpTemplate(root.HelpTemplate() + "\n" + exitStatuses)

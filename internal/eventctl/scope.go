@@ -30,7 +30,7 @@ func addScopeFlags(cmd *cobra.Command, usage scopeUsage) *scopeFlags {
 
 // addScope gives a command the flags that name one handler on a canvas.
 func addScope(cmd *cobra.Command) *scopeFlags {
-	f := addScopeFlags(cmd, scopeUsage{"`uuid` of the canvas", "module of the handler", "name of the handler"})
+	f := addScopeFlags(cmd, scopeUsage{canvasUsage, "module of the handler", "name of the handler"})
 	require(cmd, "canvas", "module", "name")
 	return f
 }
@@ -38,7 +38,7 @@ func addScope(cmd *cobra.Command) *scopeFlags {
 // addLimitScope gives a command the flags that name the scope of a limit: a handler on a
 // canvas or, without a handler, the whole canvas.
 func addLimitScope(cmd *cobra.Command) *scopeFlags {
-	f := addScopeFlags(cmd, scopeUsage{"`uuid` of the canvas", "only of the handler in this module", "only of the handler of this name"})
+	f := addScopeFlags(cmd, scopeUsage{canvasUsage, "only of the handler in this module", "only of the handler of this name"})
 	require(cmd, "canvas")
 	cmd.MarkFlagsRequiredTogether("module", "name")
 	return f
@@ -46,12 +46,12 @@ func addLimitScope(cmd *cobra.Command) *scopeFlags {
 
 // addFilter gives a command the flags of a scope as a filter.
 func addFilter(cmd *cobra.Command) *scopeFlags {
-	return addScopeFlags(cmd, scopeUsage{"only the canvas with this `uuid`", "only handlers in this module", "only handlers of this name"})
+	return addScopeFlags(cmd, scopeUsage{canvasFilterUsage, "only handlers in this module", "only handlers of this name"})
 }
 
 // addCanvasFilter gives a command --canvas as a filter.
 func addCanvasFilter(cmd *cobra.Command) {
-	cmd.Flags().String("canvas", "", "only the canvas with this `uuid`")
+	cmd.Flags().String("canvas", "", canvasFilterUsage)
 }
 
 // scope returns the scope that the flags name.
@@ -75,7 +75,7 @@ type ruleScopeFlags struct {
 
 // addRuleScope gives a command the flags of what a rule is about.
 func addRuleScope(cmd *cobra.Command) *ruleScopeFlags {
-	f := &ruleScopeFlags{of: addScopeFlags(cmd, scopeUsage{"`uuid` of the canvas", "module of the handler", "name of the handler"})}
+	f := &ruleScopeFlags{of: addScopeFlags(cmd, scopeUsage{canvasUsage, "module of the handler", "name of the handler"})}
 	cmd.Flags().StringVar(&f.prefix, "prefix", "", "instead of --name: all handlers of the module whose names begin with this `text`")
 	cmd.Flags().StringVar(&f.modifier, "modifier", "", "only with this modifier (default: with any)")
 	require(cmd, "canvas", "module")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/view"
@@ -35,13 +36,17 @@ func showCommand(p *program) *cobra.Command {
 				if e == nil {
 					return notFound("event %s is neither in the queue nor in event_log: it never was, or it has completed and its history is not kept", ids[0])
 				}
-				return p.showEvent(*e, shown, view.ExplanationOf(explained).Items)
+				names, err := reader.CanvasNames(cmd.Context(), []eventqueue.CanvasID{e.Canvas})
+				if err != nil {
+					return failed(fmt.Errorf("query the name of canvas %s: %w", e.Canvas, err))
+				}
+				return p.showEvent(*e, names[e.Canvas], shown, view.ExplanationOf(explained).Items)
 			})
 		},
 	}
 }
 
-func (p *program) showEvent(e view.Event, shown inspect.Shown, reasons []view.Reason) error {
+func (p *program) showEvent(e view.Event, canvasName string, shown inspect.Shown, reasons []view.Reason) error {
 	attempts := view.AttemptsOf(shown).Items
 	doc := struct {
 		Event    view.Event     `json:"event"`
@@ -49,7 +54,7 @@ func (p *program) showEvent(e view.Event, shown inspect.Shown, reasons []view.Re
 		Attempts []view.Attempt `json:"attempts"`
 	}{e, reasons, attempts}
 	whys := view.All(reasons, func(r view.Reason) string { return r.Why })
-	rows := factRows("event", e.ID, "canvas", e.Canvas, "handler", e.Handler(), "state", e.State, "why", strings.Join(whys, " "))
+	rows := factRows("event", e.ID, "canvas", e.Canvas, "canvas name", canvasName, "handler", e.Handler(), "state", e.State, "why", strings.Join(whys, " "))
 	rows = append(rows, factRows("ended", e.TimeAndAge(e.EndedAt), "enqueued", e.TimeAndAge(&e.EnqueuedAt), "due", e.TimeAndAge(e.DelayUntil),
 		"retries", fmt.Sprintf("%d used, %s", e.Retries, printing.Plural(e.Attempts, "claim")))...)
 	if shown.Queued != nil {

@@ -43,7 +43,7 @@ func createTokenCommand(p *program) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&name, "name", "", "what the token is for, as the audit log shows it")
 	cmd.Flags().StringVar(&verbs, "verbs", "", "what it may do")
-	cmd.Flags().StringArrayVar(&canvases, "canvas", nil, "`uuid` of a canvas that it is for; may be repeated")
+	cmd.Flags().StringArrayVar(&canvases, "canvas", nil, "uuid or name of a `canvas` that it is for; may be repeated")
 	cmd.Flags().DurationVar(&valid, "for", 0, "how long it is valid, as in 2160h (default: until it is revoked)")
 	cmd.Flags().BoolVar(&unlessExists, "unless-exists", false, "create nothing while a token of that name is valid")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

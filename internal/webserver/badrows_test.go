@@ -57,6 +57,7 @@ var goodRows = []string{
 		VALUES ('github', $1, 'github', now(), now(), '[{"at": "2026-01-02T03:04:05Z", "outcome": "too old", "reason": "late"}]')`,
 	`INSERT INTO webhook_minutes (minute, source, canvas_id, outcome, requests) VALUES (date_trunc('minute', now()), 'github', $1, 'accepted', 1)`,
 	`INSERT INTO access_tokens (id, name, hash, verbs, created_by) VALUES ('` + goodID + `', 'mine', '\x01', '{read}', 'me')`,
+	`INSERT INTO canvas_names (canvas_id, name) VALUES ($1, 'Acme Ltd')`,
 	`INSERT INTO audit_log (actor, source, via, action, canvas_id, target, before, after)
 		VALUES ('me', 'here', 'api', 'edit', $1, '{"events": [1]}', '{"1": {"value": "1"}}', '{"1": {"value": "2"}}')`,
 	`INSERT INTO bulk_operations (id, counted_at, expires_at, identity, actor, source, via, canvas_id, change, counted, last_id, state)

@@ -111,7 +111,7 @@ GRANT SELECT, DELETE ON bulk_operations TO queue_cron;
 -- eventctl, the HTTP API and the dashboard, but for migrate: all that is written of the queue, and no part of its schema.
 GRANT INSERT, UPDATE, DELETE ON events_v2, event_log, event_attempts, event_workers, event_groups, scheduling_rules, concurrency_limits, rate_limits, rate_counters,
     cron_definitions, cron_records, unique_keys, unique_expiries, unique_heirs, events_v2_notifications, cleanups, grid_outputs, events_v2_settings,
-    event_minutes, event_hours, event_minute_totals, event_hour_totals, event_emits, webhook_minutes, webhook_sources TO queue_operator;
+    event_minutes, event_hours, event_minute_totals, event_hour_totals, event_emits, webhook_minutes, webhook_sources, canvas_names TO queue_operator;
 GRANT SELECT, INSERT, UPDATE ON access_tokens TO queue_operator;
 GRANT SELECT, INSERT, DELETE ON ended_sessions TO queue_operator;
 GRANT SELECT, INSERT ON audit_log TO queue_operator;

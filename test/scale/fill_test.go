@@ -39,6 +39,7 @@ var fill = []string{
 	`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name)
 	 SELECT 'pause', canvas_of(i, $1), 'WORKER', name_of(i, $1) FROM generate_series(1, $1::bigint, 5000) AS i ON CONFLICT DO NOTHING`,
 	`INSERT INTO cron_definitions (canvas_id, name, schedule) SELECT canvas_of(3, $1), 'cron_' || i, '*/5 * * * *' FROM generate_series(1, least(300, $1 / 10)) AS i`,
+	`INSERT INTO canvas_names (canvas_id, name) SELECT DISTINCT canvas_of(i, $1), 'canvas ' || canvas_of(i, $1) FROM generate_series(1, $1::bigint) AS i`,
 	`INSERT INTO audit_log (actor, source, via, action, canvas_id, target)
 	 SELECT 'token:ada', '10.0.0.7', 'api', 'cancel', canvas_of(i, $1), jsonb_build_object('event', i) FROM generate_series(1, $1::bigint / 10) AS i`,
 	`INSERT INTO access_tokens (id, name, hash, verbs, created_by)
