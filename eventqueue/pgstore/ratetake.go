@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,8 @@ import (
 //     limit lets through, in the order in which the scopes were given. So an event
 //     passes both, and one that either refuses is counted by neither.
 //   - Those that were put off before are granted first. Others leave the room that those
-//     need that were put off to these windows and have yet to come (held).
+//     need that were put off to these windows and have yet to come (held), and those that were put off
+//     the room of older ones of their handler (ahead).
 //   - counted writes the sums, and which limit has granted them: the highest one of a window
 //     bounds the window, whatever the limit is changed to.
 //
@@ -57,7 +59,7 @@ WITH asked AS MATERIALIZED (
     SELECT l.*, r.*, c.waiting AS waiting_before
     FROM clock CROSS JOIN applied l JOIN locked c USING (canvas_id, module, name) CROSS JOIN LATERAL (` + mayrun.RolledRateSQL + `) AS r
 ), states AS MATERIALIZED (
-    SELECT rolled.*, greatest(least(per_minute - minute_used - ran, per_day - day_used - ran), 0) AS room, ran,
+    SELECT rolled.*, greatest(least(per_minute - minute_used - ran, per_day - day_used - ran), 0) AS room, ran, opens,
         CASE WHEN comes AND waiting_before > 0 AND clock.now < opens THEN
             CASE module WHEN '' THEN ` + heldRateSQL("") + ` ELSE ` + heldRateSQL(" AND e.module = rolled.module AND e.name = rolled.name") + ` END
         ELSE 0 END AS held
@@ -66,13 +68,19 @@ WITH asked AS MATERIALIZED (
         WHERE ready.canvas_id = rolled.canvas_id AND rolled.module IN ('', ready.module) AND rolled.name IN ('', ready.name)) AS runs
     CROSS JOIN LATERAL (
         SELECT CASE WHEN per_minute IS NULL THEN day_at + interval '15 minutes' ELSE minute_at + interval '40 seconds' END AS opens) AS times
+), waiting AS MATERIALIZED (
+    SELECT asked.*, CASE WHEN put_off > 0 THEN (
+            SELECT coalesce(max(` + aheadRateSQL + `), 0) FROM clock CROSS JOIN states s
+            WHERE s.canvas_id = asked.canvas_id AND s.module IN ('', asked.module) AND s.name IN ('', asked.name) AND s.waiting_before > 0 AND clock.now < s.opens)
+        ELSE 0 END AS ahead
+    FROM ready AS asked
 ), fitting AS MATERIALIZED (
-    SELECT ready.*, least(put_off, states.room) AS fits_again, 
+    SELECT asked.*, CASE WHEN states.room IS NULL THEN put_off ELSE least(put_off, greatest(states.room - ahead, 0)) END AS fits_again,
         CASE WHEN states.room IS NULL THEN want - put_off ELSE least(want - put_off, greatest(states.room - put_off - held, 0)) END AS fits_new
-    FROM ready LEFT JOIN states USING (canvas_id, module, name)
+    FROM waiting AS asked LEFT JOIN states USING (canvas_id, module, name)
 ), granting AS MATERIALIZED (
     SELECT fitting.*, fits_again + fits_new AS fits,
-        (coalesce(greatest(least(fits_again, room - coalesce(sum(fits_again) OVER before, 0)), 0), fits_again)
+        (coalesce(greatest(least(fits_again, room - ahead - coalesce(sum(fits_again) OVER before, 0)), 0), fits_again)
         + coalesce(greatest(least(fits_new, room - held - sum(fits_again) OVER (PARTITION BY canvas_id) - coalesce(sum(fits_new) OVER before, 0)), 0), fits_new))::bigint AS granted
     FROM fitting LEFT JOIN (SELECT canvas_id, room, held FROM states WHERE module = '') AS whole USING (canvas_id)
     WINDOW before AS (PARTITION BY canvas_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
@@ -96,7 +104,7 @@ WITH asked AS MATERIALIZED (
 SELECT clock.now, g.place IS NULL AS busy, coalesce(g.granted, 0),
     CASE WHEN g.granted < g.put_off THEN ` + olderRateSQL("g.first") + ` ELSE -1 END,
     CASE WHEN g.granted < g.want AND g.want > g.put_off THEN ` + olderRateSQL("g.first_new") + ` ELSE -1 END,
-    CASE WHEN g.granted < g.fits THEN ` + handlersRateSQL + ` ELSE 0 END,
+    CASE WHEN g.granted < g.fits THEN ` + othersRateSQL + ` END,
     w.per_minute, w.per_day, w.mode, w.minute_used, w.day_used, w.minute_at + interval '1 minute' - clock.now,
     w.day_at + interval '1 day' - clock.now, w.waiting + coalesce(sum(g.fits - g.granted) OVER before, 0)::bigint, g.fits - g.granted,
     h.per_minute, h.per_day, h.mode, h.minute_used, h.day_used, h.minute_at + interval '1 minute' - clock.now,
@@ -130,8 +138,17 @@ func olderRateSQL(id string) string {
             WHERE e.canvas_id = g.canvas_id AND e.module = g.module AND e.name = g.name AND e.id < ` + id + ` LIMIT 1000) AS older)`
 }
 
-// handlersRateSQL counts the handlers of a canvas that have events, up to 10.
-const handlersRateSQL = `(
+// aheadRateSQL counts the older events of a handler that were put off to the present windows of a limit and have yet to come: others
+// that were put off leave them their room, too. It reads no more than 1,000 rows.
+const aheadRateSQL = `(
+        SELECT count(*) FILTER (WHERE due) FROM (
+            SELECT e.id < asked.first AND e.locked_at IS NULL AND e.limited_attempt = ` + limitedAttemptSQL + ` AS due FROM events_v2 e
+            WHERE e.canvas_id = asked.canvas_id AND e.module = asked.module AND e.name = asked.name AND e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL
+              AND e.delay_until >= CASE WHEN s.per_minute IS NULL THEN s.day_at ELSE s.minute_at END AND e.delay_until < s.opens
+            LIMIT 1000) AS near)`
+
+// othersRateSQL counts the waiting events of nine other handlers of a canvas that have events, up to ratelimit.ManyWait of each.
+var othersRateSQL = `ARRAY(
         WITH RECURSIVE handlers (module, name, n) AS (
             SELECT '', '', 0
             UNION ALL
@@ -141,7 +158,10 @@ const handlersRateSQL = `(
                 ORDER BY e.canvas_id, e.module, e.name LIMIT 1) AS next
             WHERE n < 10
         )
-        SELECT max(n) FROM handlers)`
+        SELECT (SELECT count(*) FILTER (WHERE waits) FROM (
+            SELECT e.locked_at IS NOT NULL OR e.limited_attempt = ` + limitedAttemptSQL + ` AS waits FROM events_v2 e
+            WHERE e.canvas_id = g.canvas_id AND e.module = handlers.module AND e.name = handlers.name LIMIT ` + strconv.Itoa(ratelimit.ManyWait) + `) AS near)
+        FROM handlers WHERE n > 0 AND (module, name) <> (g.module, g.name))`
 
 // noRateSQL is a limit that no count reaches.
 const noRateSQL = `9223372036854775807`
@@ -190,7 +210,7 @@ func rateArgs(asks []worker.RateAsk) []any {
 
 func scanRateAnswer(row pgx.CollectableRow) (a ratelimit.Answer, err error) {
 	var whole, handler rateColumns
-	err = row.Scan(append(append([]any{&a.At, &a.Busy, &a.Granted, &a.OlderPutOff, &a.OlderNew, &a.Handlers}, whole.columns()...), handler.columns()...)...)
+	err = row.Scan(append(append([]any{&a.At, &a.Busy, &a.Granted, &a.OlderPutOff, &a.OlderNew, &a.Others}, whole.columns()...), handler.columns()...)...)
 	a.Canvas, a.Handler = whole.state(), handler.state()
 	return a, err
 }

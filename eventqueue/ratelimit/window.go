@@ -18,9 +18,12 @@ type Answer struct {
 
 	// OlderPutOff and OlderNew are how many events of the handler wait, for a limit, that are older
 	// than the first event of the request that was put off before, and than its first other one;
-	// negative: not known, since there are many. Handlers is how many handlers of the canvas have
-	// events, at most 10, if its limit refused any.
-	OlderPutOff, OlderNew, Handlers int64
+	// negative: not known, since there are many.
+	OlderPutOff, OlderNew int64
+
+	// Others are how many events wait for a limit of other handlers of the canvas, of nine of them at most, if its limit
+	// refused any: of each at most ManyWait, which stands for any number.
+	Others []int64
 
 	// Canvas and Handler are the limits of the canvas and of the handler on it; nil
 	// when there is none. Of the events that were not granted, the first
@@ -129,7 +132,7 @@ func (a *Answer) Waits(refused, putOff int, jitter func(time.Duration) time.Dura
 		}
 		if older >= 0 {
 			if older += int64(i - first); own == a.Canvas {
-				older *= max(a.Handlers, 1)
+				older = a.inTurn(older)
 			}
 			place = min(place, older)
 		}
@@ -144,6 +147,21 @@ func (a *Answer) Waits(refused, putOff int, jitter func(time.Duration) time.Dura
 		all[i] = wait + offset + jitter(step)
 	}
 	return all
+}
+
+// ManyWait is how many waiting events of a handler are counted at most.
+const ManyWait = 100
+
+// inTurn is the place among all handlers of the canvas of the event of one that so many of its own are older than.
+func (a *Answer) inTurn(older int64) int64 {
+	place := older
+	for _, n := range a.Others {
+		if n >= ManyWait {
+			n = older
+		}
+		place += min(n, older)
+	}
+	return place
 }
 
 // full is the state without the room that is kept for others.

@@ -40,6 +40,8 @@ func TestCheckReportsTheWait(t *testing.T) {
 	check(rig.Key, 59*time.Second) // it is a second past the minute
 	check(eventqueue.HandlerKey{}, 0)
 	take(12) // refused: two minutes of it, and the third has begun
+	r.Exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, limited_attempt) SELECT $1, $2, $3, '_', '1', 1 FROM generate_series(1, 12)`,
+		[16]byte(rig.Canvas), rig.Key.Module, rig.Key.Name)
 	check(rig.Key, 59*time.Second+2*time.Minute)
 	for minute := range 3 {
 		r.setClock(r.now.Add(time.Minute))

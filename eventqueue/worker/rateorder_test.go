@@ -152,6 +152,56 @@ func TestCanvasLimitServesEveryHandler(t *testing.T) {
 	}
 }
 
+// TestSharedCanvasLimitKeepsTheOrderOfAHandler: what comes first runs first, also when another handler takes turns, so that some of it
+// is put off again and again.
+func TestSharedCanvasLimitKeepsTheOrderOfAHandler(t *testing.T) {
+	t.Parallel()
+	r, runs := newClockRig(t), runsOf{}
+	r.Handle(runs.handle, rig.Quick())
+	quiet := rig.Key
+	quiet.Name = "quiet"
+	if err := r.Handlers.Register(quiet, eventqueue.HandlerFunc(runs.handle), rig.Quick()); err != nil {
+		t.Fatal(err)
+	}
+	r.limit(operate.RateLimit{PerMinute: 10})
+	r.Start(worker.Config{})
+	emitted := 0
+	emit := func(n int) int {
+		for range n {
+			r.Emit(r.Event(strconv.Itoa(emitted)))
+			emitted++
+		}
+		return n
+	}
+	const first, shared, together = 50, 13, 5 // what comes together may be claimed in any order
+	looks := emit(first)
+	r.awaitOutcomes(looks)
+	r.emitTo(quiet.Name, shared)
+	looks += shared
+	r.awaitOutcomes(looks)
+	for range (first+shared)/10 + 2 {
+		looks = r.minute(looks, func(int) int { return emit(together) })
+	}
+	at := 0
+	for _, run := range runs.all {
+		value, loud := strings.CutPrefix(run, rig.Key.Name)
+		if !loud {
+			continue
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n >= first && at < first-together || n < first && at >= first+together {
+			t.Errorf("event %d is the %d. of its handler that ran", n, at)
+		}
+		at++
+	}
+	if len(runs.all) < first+shared {
+		t.Errorf("%d have run, want %d", len(runs.all), first+shared)
+	}
+}
+
 // TestCancelledEventsHoldNoPlaces of a limit: what comes later need not wait for their windows.
 func TestCancelledEventsHoldNoPlaces(t *testing.T) {
 	t.Parallel()
@@ -163,6 +213,13 @@ func TestCancelledEventsHoldNoPlaces(t *testing.T) {
 	r.awaitOutcomes(300)
 	r.awaitWritten()
 	r.Exec(`DELETE FROM events_v2`)
+	wait, err := r.limits.Check(t.Context(), rig.Canvas, rig.Key)
+	if next := r.now.Truncate(time.Minute).Add(time.Minute).Sub(r.now); wait != next || err != nil {
+		t.Errorf("an event would wait for %s, %v; want %s, until the next minute", wait, err, next)
+	}
+	if all, err := r.limits.List(t.Context(), nil); err != nil || all[0].Waiting != 0 {
+		t.Errorf("the list has %+v, %v", all, err)
+	}
 	r.emitTo(rig.Key.Name, 5)
 	r.awaitOutcomes(305)
 	r.awaitWritten()

@@ -26,11 +26,18 @@ const RolledRateSQL = `
                 greatest(date_bin('1 day', clock.now, 'epoch'), c.day_at) AS day_at) AS at
     ) AS elapsed`
 
-// RateLimitsSQL are the limits (l) with their counts as they are now.
+// RateLimitsSQL are the limits (l) with their counts as they are now. No more events wait than there are: some may have
+// been cancelled or deleted. Where there are 1,000 and more only the estimate is known.
 const RateLimitsSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 )
 SELECT canvas_id, module, name, coalesce(l.per_minute, 0), coalesce(l.per_day, 0), l.mode, r.minute_used, r.day_used,
-    r.minute_at + interval '1 minute' - clock.now, r.day_at + interval '1 day' - clock.now, r.waiting
+    r.minute_at + interval '1 minute' - clock.now, r.day_at + interval '1 day' - clock.now,
+    CASE WHEN r.waiting = 0 THEN 0 WHEN l.module = '' THEN ` + putOffSQL + `LIMIT 1000) AS e)
+    ELSE ` + putOffSQL + `AND e.module = l.module AND e.name = l.name LIMIT 1000) AS e) END
 FROM clock CROSS JOIN rate_limits l JOIN rate_counters c USING (canvas_id, module, name) CROSS JOIN LATERAL (` + RolledRateSQL + `) AS r`
+
+const putOffSQL = `(
+        SELECT CASE WHEN count(*) < 1000 THEN least(count(*) FILTER (WHERE put_off), r.waiting) ELSE r.waiting END FROM (
+            SELECT e.locked_at IS NOT NULL OR e.limited_attempt = ` + LimitedAttemptSQL + ` AS put_off FROM events_v2 e WHERE e.canvas_id = l.canvas_id `
