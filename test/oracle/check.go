@@ -18,6 +18,7 @@ func Check(h *History) []Violation {
 		j.checkProgress(l)
 		j.checkUnanswered(l)
 		j.checkSpoilt(l)
+		j.checkGrid(l)
 	}
 	j.checkGroups()
 	j.checkOrder()

@@ -74,6 +74,10 @@
 //
 //   - chains: the completion of an event emits its children once, and nothing else does.
 //
+//   - grids: an action whose output is stored is not called again, and none twice in one run; inputs are outputs that were
+//     stored before; what has an output is stored, unless a fault explains it; a run is completed when all of its
+//     actions are, and leaves no outputs behind.
+//
 //   - rates: no window grants more than its limit, and no run begins without a grant, or
 //     more than [Bounds].Untold of them under an approximate limit.
 //

@@ -141,6 +141,58 @@ func TestModesOfUniqueKeysAreChecked(t *testing.T) {
 	}
 }
 
+func TestGridsAreChecked(t *testing.T) {
+	t.Parallel()
+	action := func(kind oracle.Kind, second float64, attempt int32, name, value string, took ...string) oracle.Record {
+		r := oracle.Record{Kind: kind, Event: 1, At: at(second), Attempt: attempt, Actor: "w", Actions: []string{name}, Value: value, Took: map[string]string{}}
+		for i := 0; i < len(took); i += 2 {
+			r.Took[took[i]] = took[i+1]
+		}
+		return r
+	}
+	begun, done, stored := oracle.ActionBegun, oracle.ActionDone, oracle.ActionStored
+	// Two runs, from 1 s and 3 s to a second later, of which the second ends well.
+	run := func(actions ...oracle.Record) *oracle.History {
+		h := newScript().History
+		h.Add(oracle.Record{Kind: oracle.Emitted, Event: 1, At: at(0), Due: at(0), Canvas: eventqueue.CanvasID{1}, Handler: key, Value: "{}"})
+		for attempt, end := range []machine.Label{machine.RetryAllowed, machine.ExecutesToCompletion} {
+			r := oracle.Record{Event: 1, At: at(float64(1 + 2*attempt)), Attempt: int32(attempt + 1), Actor: "w", Retries: attempt, Value: "{}", Actions: []string{"a", "b"}}
+			for _, r.Kind = range []oracle.Kind{oracle.Claimed, oracle.RunStarted} {
+				h.Add(r)
+			}
+			r.At, r.Kind, r.Result, r.Label = r.At.Add(time.Second), oracle.RunEnded, []oracle.Result{oracle.Failed, oracle.OK}[attempt], end
+			h.Add(r)
+			r.Kind = oracle.Written
+			h.Add(r)
+		}
+		h.Records = append(h.Records, actions...)
+		return &h
+	}
+	all := []oracle.Record{
+		action(begun, 1.1, 1, "a", ""), action(done, 1.2, 1, "a", "1"), action(stored, 1.3, 0, "a", "1"), action(begun, 1.4, 1, "b", "", "a", "1"),
+		action(begun, 3.1, 2, "b", "", "a", "1"), action(done, 3.2, 2, "b", "2"), action(stored, 3.3, 0, "b", "2"),
+	}
+	with := func(more ...oracle.Record) *oracle.History { return run(append(all[:len(all):len(all)], more...)...) }
+	left := with()
+	left.Final.Outputs = []eventqueue.EventID{1}
+	for name, c := range map[string]struct {
+		h    *oracle.History
+		want string
+	}{
+		"each once, b after a failure":    {with(), ""},
+		"a is called again":               {with(action(begun, 3.1, 2, "a", "")), "grids"},
+		"by a run that has lost the lock": {with(action(begun, 3.1, 1, "c", "")), ""},
+		"twice in a run":                  {with(action(begun, 3.4, 2, "b", "", "a", "1")), "grids"},
+		"took what was not stored":        {with(action(begun, 3.4, 2, "c", "", "a", "0")), "grids"},
+		"stored twice":                    {with(action(stored, 3.4, 0, "a", "3")), "grids"},
+		"completed without b":             {run(all[:4]...), "grids"},
+		"put out and not stored":          {run(all[:6]...), "grids"},
+		"outputs are left":                {left, "grids"},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); expect(t, c.h, c.want) })
+	}
+}
+
 func TestChildrenAreChecked(t *testing.T) {
 	t.Parallel()
 	of := eventqueue.HandlerKey{Module: "WORKER", Name: "child", Modifier: "_"}

@@ -107,6 +107,8 @@ type Final struct {
 	Rows  []Row
 	Log   []LogRow
 	Rules []RuleRow
+	// Outputs has, for each output of a grid that is stored, its event.
+	Outputs []eventqueue.EventID
 }
 
 // Row is a row of events_v2 at the end.

@@ -57,10 +57,15 @@ const (
 	Claimed Kind = "claimed"
 	// Renewed is a heartbeat that moved locked_at: Attempt, LockedAt.
 	Renewed Kind = "renewed"
-	// RunStarted is a handler that was called: Attempt, Value (as it saw it).
+	// RunStarted is a handler that was called: Attempt, Value (as it saw it); Actions of a run of a grid.
 	RunStarted Kind = "run started"
 	// RunEnded is a handler that returned: Attempt, Result.
 	RunEnded Kind = "run ended"
+	// ActionBegun is an action of a grid that is called: Attempt, Actions, Took. ActionDone is its successful return: Attempt,
+	// Actions, Value (its output, which is that of no other call). ActionStored is an output that is stored: Actions, Value.
+	ActionBegun  Kind = "action begun"
+	ActionDone   Kind = "action done"
+	ActionStored Kind = "action stored"
 	// Written is the end of a claim that the database accepted: Attempt, Label,
 	// Due when the event waits again with a new delay_until, and InTx when the
 	// handler wrote it in a transaction of its own.
@@ -146,6 +151,10 @@ type Record struct {
 
 	Meant Kind
 
+	// Actions names those of a grid, or the one of a record, each with what its output depends on.
+	Actions []string
+	Took    map[string]string // by the action whose output it is
+
 	Rule    operate.RuleType
 	Scope   eventqueue.Scope
 	Width   Width // of the rule
@@ -227,6 +236,11 @@ func (r Record) String() string {
 		field("retries", r.Retries)
 	case Renewed, RunStarted:
 		field("attempt", r.Attempt)
+	case ActionBegun, ActionDone, ActionStored:
+		field("attempt", r.Attempt)
+		field("actions", r.Actions)
+		field("took", r.Took)
+		field("value", r.Value)
 	case RunEnded:
 		field("attempt", r.Attempt)
 		field("result", r.Result)

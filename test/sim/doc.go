@@ -45,7 +45,8 @@
 //
 // Each seed has some features beside, drawn by themselves, so that all of them meet: unique
 // keys; keys that hold until their event starts, or whose emits replace the event that waits;
-// typed events, whose completion emits children; rate limits, which the operator
+// typed events, whose completion emits children; inputs of a grid, of which versions have one of two definitions, and whose
+// stored outputs are swept all the while; rate limits, which the operator
 // changes and lifts; rows that somebody writes by hand, with odd values and for handlers
 // that nobody has; forged notifications; and workers that find events in the database while
 // the notifier is away. In a seed with those, the notifier is then silent for longer than

@@ -110,6 +110,8 @@ func (p *process) draw(d dice) eventqueue.NewEvent {
 		e.Name = poison
 	case w.chains && d.chance(0.25):
 		return p.drawTyped(d, e.Canvas, serial)
+	case w.grids && d.chance(0.3):
+		return p.drawInput(d, e.Canvas, serial)
 	}
 	if w.modes && e.Name != poison && d.chance(0.4) {
 		drawMode(d, &e)

@@ -140,6 +140,16 @@ func (p *process) mark(run *eventqueue.Run, kind oracle.Kind, result func() orac
 	})
 }
 
+// markWith takes something that a run does through the gate, as a record of it.
+func (p *process) markWith(run *eventqueue.Run, r oracle.Record) error {
+	c := call{op: string(r.Kind), key: fmt.Sprintf("%s#%d %v", run.ID, run.Attempt, r.Actions)}
+	return p.do(context.Background(), c, func() (string, error) {
+		r.Actor, r.Event, r.Attempt = p.name, run.ID, run.Attempt
+		p.w.add(r)
+		return string(r.Result), nil
+	})
+}
+
 func (p *process) labour(ctx context.Context, pl plan) {
 	if pl.work == 0 {
 		return
@@ -205,7 +215,7 @@ func resultOf(ctx context.Context, err error) oracle.Result {
 	switch {
 	case err == nil:
 		return oracle.OK
-	case errors.Is(err, errHandler) && isPermanent(err):
+	case eventqueue.IsPermanent(err):
 		return oracle.Permanent
 	case isSnooze(err):
 		return oracle.Snoozed
@@ -220,10 +230,7 @@ func resultOf(ctx context.Context, err error) oracle.Result {
 	}
 }
 
-// isPermanent and isSnooze know the errors that package eventqueue makes by what
-// they are not: its types are its own.
-func isPermanent(err error) bool { return err != errHandler } //nolint:errorlint // the wrapped one is meant to differ
-
 func isSnooze(err error) bool {
-	return fmt.Sprintf("%T", err) == fmt.Sprintf("%T", eventqueue.Snooze(0))
+	_, snoozed := eventqueue.SnoozeOf(err)
+	return snoozed
 }

@@ -88,9 +88,9 @@ func (p *process) jitter(most time.Duration) time.Duration {
 }
 
 // backoff is the same for back-offs.
-func (p *process) backoff(least, most time.Duration) eventqueue.Backoff {
+func (p *process) backoff(most time.Duration) eventqueue.Backoff {
 	return func(n int) time.Duration {
-		wait := min(least<<(n-1), most)
+		wait := min(time.Second<<(n-1), most)
 		return wait*4/5 + p.jitter(wait*2/5+1)
 	}
 }

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -232,4 +234,18 @@ func (w *world) rateChanged(limit operate.RateLimit) {
 	defer w.mu.Unlock()
 	w.faults["rate limit changed"]++
 	w.history.Rates = append(w.history.Rates, oracle.RateChange{At: now, Limit: limit})
+}
+
+// stored records the outputs that a call has stored.
+func (w *world) stored(p *process) {
+	kept := map[gridOutput]bool{}
+	for _, o := range w.tables.gridOutputs() {
+		if kept[o] = true; !w.outputs[o] {
+			var output string
+			must(json.Unmarshal([]byte(o.Output), &output))
+			name, _, _ := strings.Cut(output, "#")
+			w.add(oracle.Record{Kind: oracle.ActionStored, Actor: p.name, Event: o.Event, Actions: []string{name}, Value: output})
+		}
+	}
+	w.outputs = kept
 }

@@ -29,7 +29,7 @@ func (w *world) startRelay(slot int) {
 		panic(err)
 	}
 	checker, err := cronchecker.New(cronPort{cronchecker.NewPostgres(p.db.Pool(), p.queue), p.store()}, cronchecker.Config{
-		Interval: time.Minute, PassTimeout: 30 * time.Second, Jitter: p.jitter, Backoff: p.backoff(time.Second, 30*time.Second),
+		Interval: time.Minute, PassTimeout: 30 * time.Second, Jitter: p.jitter, Backoff: p.backoff(30 * time.Second),
 	})
 	if err != nil {
 		panic(err)
@@ -42,6 +42,7 @@ func (w *world) startRelay(slot int) {
 		var parts sync.WaitGroup
 		parts.Go(func() { _ = relay.Run(ctx) })       // it returns nil
 		parts.Go(func() { _ = rules.RunExpiry(ctx) }) // so does this
+		parts.Go(func() { p.sweepGrids(ctx) })
 		parts.Go(func() {
 			cronCtx, stop := context.WithDeadline(ctx, w.cronStop)
 			defer stop()

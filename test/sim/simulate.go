@@ -163,6 +163,9 @@ func (w *world) final() *oracle.Final {
 	for _, row := range w.tables.log() {
 		f.Log = append(f.Log, oracle.LogRow{Event: row.ID, Status: row.Status, Value: row.Value})
 	}
+	for _, o := range w.tables.gridOutputs() {
+		f.Outputs = append(f.Outputs, o.Event)
+	}
 	for _, rule := range w.tables.rules() {
 		f.Rules = append(f.Rules, oracle.RuleRow{Type: rule.Type, Scope: rule.Scope, Width: oracle.Width{Prefix: rule.Prefix, Modifier: rule.Modifier}})
 	}

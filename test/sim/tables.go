@@ -360,3 +360,14 @@ type logged struct {
 func (t *tables) log() []logged {
 	return query(t, pgx.RowToStructByPos[logged], `SELECT id, module, status, value FROM event_log ORDER BY id`)
 }
+
+// gridOutput is a row of grid_outputs.
+type gridOutput struct {
+	Event  eventqueue.EventID
+	Row    string
+	Output string
+}
+
+func (t *tables) gridOutputs() []gridOutput {
+	return query(t, pgx.RowToStructByPos[gridOutput], `SELECT event_id, action, output FROM grid_outputs ORDER BY 1, 2`)
+}

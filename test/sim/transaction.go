@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -86,6 +87,61 @@ func (tx *gated) SendBatch(ctx context.Context, batch *pgx.Batch) (results pgx.B
 func (*gated) Query(context.Context, string, ...any) (pgx.Rows, error) { panic("not simulated") }
 func (*gated) QueryRow(context.Context, string, ...any) pgx.Row        { panic("not simulated") }
 func (*gated) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
+	panic("not simulated")
+}
+
+// direct is the database as a process sees it for statements that are no operations of a store, each in a transaction of its own.
+type direct struct {
+	port *port
+	op   string
+}
+
+func (db direct) do(ctx context.Context, args []any, f func() error) error {
+	return db.port.do(ctx, db.op, fmt.Sprint(args[:min(len(args), 3)]), func() (string, error) {
+		err := f()
+		db.port.p.w.stored(db.port.p)
+		return "", err
+	})
+}
+
+// Exec implements eventqueue.DB.
+func (db direct) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	err = db.do(ctx, args, func() error {
+		tag, err = db.port.p.w.tables.pool.Exec(ctx, sql, args...)
+		return err
+	})
+	return tag, err
+}
+
+// Query implements eventqueue.DB.
+func (db direct) Query(ctx context.Context, sql string, args ...any) (rows pgx.Rows, err error) {
+	err = db.do(ctx, args, func() error {
+		rows, err = db.port.p.w.tables.pool.Query(ctx, sql, args...) //nolint:sqlclosecheck // the caller closes them
+		return err
+	})
+	if err != nil && rows != nil {
+		rows.Close()
+	}
+	return rows, err
+}
+
+// QueryRow implements eventqueue.DB.
+func (db direct) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return directRow(func(into ...any) error {
+		return db.do(ctx, args, func() error { return db.port.p.w.tables.pool.QueryRow(ctx, sql, args...).Scan(into...) })
+	})
+}
+
+// directRow is a row whose statement happens when it is scanned.
+type directRow func(into ...any) error
+
+// Scan implements pgx.Row.
+func (r directRow) Scan(into ...any) error { return r(into...) }
+
+// SendBatch and CopyFrom are called by no part of the queue outside of its store.
+
+func (direct) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults { panic("not simulated") }
+func (direct) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
 	panic("not simulated")
 }
 

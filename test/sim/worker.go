@@ -53,7 +53,7 @@ func (w *world) startWorker(slot int, full bool) {
 		policy := eventqueue.Policy{
 			Timeout:    time.Duration(8+11*i) * time.Second, // some outlast a lock
 			MaxRetries: &retries, MaxSnoozes: &snoozes,
-			Backoff: p.backoff(time.Second, 8*time.Second),
+			Backoff: p.backoff(8 * time.Second),
 		}
 		handle := func(ctx context.Context, run *eventqueue.Run) error { return p.handle(ctx, run, policy.Timeout) }
 		if err := handlers.Register(key, eventqueue.HandlerFunc(handle), policy); err != nil {
@@ -63,7 +63,12 @@ func (w *world) startWorker(slot int, full bool) {
 	if w.chains && !p.version.unknown[typedModule] {
 		retries, snoozes := p.version.maxRetries, p.version.maxSnoozes
 		p.bus(handlers, eventqueue.Policy{Timeout: 12 * time.Second, MaxRetries: &retries, MaxSnoozes: &snoozes,
-			Backoff: p.backoff(time.Second, 8*time.Second)})
+			Backoff: p.backoff(8 * time.Second)})
+	}
+	if w.grids {
+		retries, snoozes := p.version.maxRetries, p.version.maxSnoozes
+		p.registerGrid(handlers, eventqueue.Policy{Timeout: 15 * time.Second, MaxRetries: &retries, MaxSnoozes: &snoozes,
+			Backoff: p.backoff(8 * time.Second)})
 	}
 	store, receiver := p.sides()
 	workers, err := worker.New(p.queue, store, receiver, handlers, worker.Config{
