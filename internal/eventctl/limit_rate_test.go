@@ -19,14 +19,14 @@ func TestRateLimitsAreSetListedAndRemoved(t *testing.T) {
 		is(exitOK, "limited WORKER/greet on canvas "+canvasA+", 5 per day, approximate\n", "")
 	c.run("limit", "rate", "set", "--canvas", canvasB, "--per-minute", "1", "--per-day", "2", "--json").
 		is(exitOK, `"per_minute":1,"per_day":2,"mode":"exact","changed":true,"notified":0`, "")
+	c.run("emit", "--no-notify", "--file", c.file(lines(12))).is(exitOK, "12", "")
+	c.exec(`UPDATE events_v2 SET attempts = 1, limited_attempt = 2, notified_at = now() + interval '1 day', delay_until = now() + interval '1 day'`)
 	// As the day's last claims would leave it.
 	c.exec(`UPDATE rate_counters SET day_at = date_bin('1 day', clock_timestamp(), 'epoch'), day_count = 5, waiting = 3 WHERE name = 'greet'`)
 	c.run("limit", "rate", "list").is(exitOK, "", "").golden("limit_rate")
 	if r := c.run("limit", "rate", "list", "--canvas", canvasB); strings.Contains(r.out, canvasA) || !strings.Contains(r.out, "0/2") {
 		t.Errorf("the limits of canvas B:\n%s", r.out)
 	}
-	c.run("emit", "--no-notify", "--file", c.file(lines(12))).is(exitOK, "12", "")
-	c.exec(`UPDATE events_v2 SET attempts = 1, limited_attempt = 2, notified_at = now() + interval '1 day', delay_until = now() + interval '1 day'`)
 	set("--module", "WORKER", "--name", "greet", "--per-day", "6").is(exitOK, "6 per day, exact; notified 12 events\n", "")
 	set("--module", "WORKER", "--name", "greet", "--per-day", "6").is(exitOK, "6 per day, exact\n", "")
 	if n := len(server.Messages()); n != 12 {
