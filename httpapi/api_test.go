@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/httpapi"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -227,6 +229,32 @@ func TestRepeatedEmitIsAuditedOnce(t *testing.T) {
 	if n := rig.One[int](c.Rig, `SELECT count(*) FROM audit_log WHERE target @> '{"events": [1]}'`); n != 1 {
 		t.Errorf("%d rows name the first event", n)
 	}
+}
+
+// TestIdempotencyKeyOutlastsItsEvent: a request that is repeated after the event has completed emits nothing, for a day, or as long as
+// the request says.
+func TestIdempotencyKeyOutlastsItsEvent(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	all := c.token(rig.Canvas, access.Verbs()...)
+	emit := func(status int, answer, key, more string) {
+		t.Helper()
+		c.wants(status, answer, all, "POST", "/events", fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet","value":1%s}`, rig.Canvas, more), "Idempotency-Key", key)
+	}
+	emit(201, `{"ids":[1]}`, "day", "")
+	emit(201, `{"ids":[2]}`, "none", `,"unique_for_seconds":0`)
+	emit(201, `{"ids":[3]}`, "minute", `,"unique_key":"minute","unique_for_seconds":60`)
+	if got := rig.One[string](c.Rig, `SELECT string_agg(unique_seconds::text, ' ' ORDER BY id) FROM events_v2`); got != "86400 0 60" {
+		t.Errorf("the keys hold for %s s after the end", got)
+	}
+	c.Handle(func(context.Context, *eventqueue.Run) error { return nil }, eventqueue.Policy{})
+	c.RunToItsBound(worker.Config{MaxEvents: 3})
+	if n := c.Waiting(); n != 0 {
+		t.Fatalf("%d events have not ended", n)
+	}
+	emit(200, `{"ids":[1],"repeat":true}`, "day", "")
+	emit(201, `{"ids":[`, "none", "")
+	emit(200, `{"ids":[3],"repeat":true}`, "minute", "")
 }
 
 // TestUniqueModesAreThoseOfTheQueue: what is invalid writes nothing, replace gives what waits the newest value, and until_start

@@ -25,6 +25,10 @@ import (
 	"eventsv2/internal/view"
 )
 
+// idempotencyTime is how long an Idempotency-Key stays taken after the end of its event, unless the request says something else: a
+// sender that got no answer repeats its request minutes later, and the event may have ended within milliseconds.
+const idempotencyTime = 24 * time.Hour
+
 // newEvent is an event to be emitted.
 type newEvent struct {
 	Canvas       string            `json:"canvas_id" format:"uuid"`
@@ -38,7 +42,7 @@ type newEvent struct {
 	OrderingKey  string            `json:"ordering_key,omitempty" minLength:"1" maxLength:"255"`
 	UniqueKey    string            `json:"unique_key,omitempty" minLength:"1" maxLength:"255"`
 	UniqueMode   uniqueMode        `json:"unique_mode,omitempty" doc:"For how long the key stands for an event, and whether this one replaces what waits under it. Absent: until_end."`
-	UniqueFor    view.Seconds      `json:"unique_for_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the key stays taken after the end of the event; with until_end."`
+	UniqueFor    *view.Seconds     `json:"unique_for_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the key stays taken after the end of the event; with until_end. Absent: 0, or a day of an Idempotency-Key."`
 	MaxWait      view.Seconds      `json:"max_wait_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the event may be put off, with replace. Absent: without a bound."`
 }
 
@@ -47,9 +51,13 @@ func (n newEvent) event(ctx context.Context) (e eventqueue.NewEvent, err error) 
 	if err != nil {
 		return e, err
 	}
+	var uniqueFor view.Seconds
+	if n.UniqueFor != nil {
+		uniqueFor = *n.UniqueFor
+	}
 	return eventqueue.NewEvent{Canvas: canvas, Module: n.Module, Name: n.Name, Modifier: n.Modifier, Value: n.Value,
 		Delay: n.DelaySeconds.Duration(), DelayUntil: n.DelayUntil, Attributes: n.Attributes, OrderingKey: n.OrderingKey,
-		UniqueKey: n.UniqueKey, UniqueMode: string(n.UniqueMode), UniqueFor: n.UniqueFor.Duration(), MaxWait: n.MaxWait.Duration()}, nil
+		UniqueKey: n.UniqueKey, UniqueMode: string(n.UniqueMode), UniqueFor: uniqueFor.Duration(), MaxWait: n.MaxWait.Duration()}, nil
 }
 
 type emitted struct {
@@ -186,7 +194,7 @@ func (a *api) result(r operate.Changed) (*answer[changed], error) {
 
 func (a *api) addChanges() {
 	change(a, access.Emit, "POST /events", "emit-event", "Emit an event", func(ctx context.Context, in *struct {
-		Key  string `header:"Idempotency-Key" maxLength:"255" doc:"The unique key of the event: repeating the request emits nothing while it holds, and another event under it is refused."`
+		Key  string `header:"Idempotency-Key" maxLength:"255" doc:"The unique key of the event, for a day after its end unless unique_for_seconds says something else: repeating the request meanwhile emits nothing, and another event under it is refused while the first is in the queue or the history."`
 		Body newEvent
 	}) (*emission, error) {
 		if in.Key != "" {
@@ -197,6 +205,9 @@ func (a *api) addChanges() {
 				return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("Idempotency-Key goes with the unique_mode %s only, in which repeats change nothing: give the key as unique_key", keymode.UntilEnd))
 			}
 			in.Body.UniqueKey = in.Key
+			if in.Body.UniqueFor == nil {
+				in.Body.UniqueFor = new(view.Seconds(idempotencyTime.Seconds()))
+			}
 		}
 		e, err := in.Body.event(ctx)
 		if err != nil {
