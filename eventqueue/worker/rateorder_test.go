@@ -118,19 +118,29 @@ func TestOverloadedRateLimitKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// TestCanvasLimitServesEveryHandler: a handler with few events runs them in the next window or the one after it, which depends on
-// what is claimed together, whatever another one of the canvas has waiting.
-func TestCanvasLimitServesEveryHandler(t *testing.T) {
-	t.Parallel()
-	r, runs := newClockRig(t), runsOf{}
+// quiet is the name of the other handler of sharedCanvas.
+const quiet = "quiet"
+
+// sharedCanvas has a worker with two handlers, and a limit of 10 per minute for their canvas.
+func sharedCanvas(t *testing.T) (*clockRig, *runsOf) {
+	t.Helper()
+	r, runs := newClockRig(t), &runsOf{}
 	r.Handle(runs.handle, rig.Quick())
-	quiet := rig.Key
-	quiet.Name = "quiet"
-	if err := r.Handlers.Register(quiet, eventqueue.HandlerFunc(runs.handle), rig.Quick()); err != nil {
+	other := rig.Key
+	other.Name = quiet
+	if err := r.Handlers.Register(other, eventqueue.HandlerFunc(runs.handle), rig.Quick()); err != nil {
 		t.Fatal(err)
 	}
 	r.limit(operate.RateLimit{PerMinute: 10})
 	r.Start(worker.Config{})
+	return r, runs
+}
+
+// TestCanvasLimitServesEveryHandler: a handler with few events runs them in the next window or the one after it, which depends on
+// what is claimed together, whatever another one of the canvas has waiting.
+func TestCanvasLimitServesEveryHandler(t *testing.T) {
+	t.Parallel()
+	r, runs := sharedCanvas(t)
 	r.emitTo(rig.Key.Name, 50)
 	looks := 50
 	r.awaitOutcomes(looks)
@@ -140,10 +150,10 @@ func TestCanvasLimitServesEveryHandler(t *testing.T) {
 			if second != 35 {
 				return 5
 			}
-			r.emitTo(quiet.Name, 2)
+			r.emitTo(quiet, 2)
 			return 7
 		})
-		if n := runs.count(quiet.Name); n > 2*minute || n < 2*(minute-1) {
+		if n := runs.count(quiet); n > 2*minute || n < 2*(minute-1) {
 			t.Errorf("after minute %d %d events of the quiet handler have run, want %d, or those of one minute fewer", minute, n, 2*minute)
 		}
 		if all := runs.count(""); all != 10*(minute+2) {
@@ -156,15 +166,7 @@ func TestCanvasLimitServesEveryHandler(t *testing.T) {
 // is put off again and again.
 func TestSharedCanvasLimitKeepsTheOrderOfAHandler(t *testing.T) {
 	t.Parallel()
-	r, runs := newClockRig(t), runsOf{}
-	r.Handle(runs.handle, rig.Quick())
-	quiet := rig.Key
-	quiet.Name = "quiet"
-	if err := r.Handlers.Register(quiet, eventqueue.HandlerFunc(runs.handle), rig.Quick()); err != nil {
-		t.Fatal(err)
-	}
-	r.limit(operate.RateLimit{PerMinute: 10})
-	r.Start(worker.Config{})
+	r, runs := sharedCanvas(t)
 	emitted := 0
 	emit := func(n int) int {
 		for range n {
@@ -176,7 +178,7 @@ func TestSharedCanvasLimitKeepsTheOrderOfAHandler(t *testing.T) {
 	const first, shared, together = 50, 13, 5 // what comes together may be claimed in any order
 	looks := emit(first)
 	r.awaitOutcomes(looks)
-	r.emitTo(quiet.Name, shared)
+	r.emitTo(quiet, shared)
 	looks += shared
 	r.awaitOutcomes(looks)
 	for range (first+shared)/10 + 2 {
