@@ -193,6 +193,10 @@ func TestEmitHasTheModesOfUniqueKeys(t *testing.T) {
 	if got := one[string](c, `SELECT value || ' ' || (delay_until - enqueued_at) FROM events_v2`); got != "5 00:01:00" {
 		t.Errorf("the event has the value and delay %s", got)
 	}
+	elsewhere := emit("6", append(replace, "--ordering-key", "o")...).is(exitBadInput, "", "cannot replace it")
+	if strings.Contains(elsewhere.err, "SQLSTATE") {
+		t.Errorf("bad input is reported as the database's failure: %s", elsewhere.err)
+	}
 
 	start := []string{"--unique-key", "s", "--unique-mode", "until_start"}
 	emit("1", start...).is(exitOK, "emitted 1 event: id 2\n", "")

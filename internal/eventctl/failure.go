@@ -8,6 +8,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/ndjson"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/sqlstate"
 )
 
 // The exit statuses.
@@ -38,6 +39,9 @@ func (f *failure) Unwrap() error { return f.err }
 func failed(err error) error {
 	if err == nil {
 		return nil
+	}
+	if refused := sqlstate.RefusedKey(err); refused != "" {
+		return badInput(errors.New(refused))
 	}
 	return &failure{exitFailed, err}
 }
