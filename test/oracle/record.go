@@ -187,6 +187,12 @@ func (r Record) String() string {
 	if r.Actor != "" {
 		field("by", r.Actor)
 	}
+	r.describe(field)
+	return b.String()
+}
+
+// describe calls field with the fields that the kind uses beside those of all kinds.
+func (r Record) describe(field func(name string, value any)) {
 	switch r.Kind {
 	case Emitted:
 		field("handler", r.Handler)
@@ -264,5 +270,4 @@ func (r Record) String() string {
 		field("cron", r.Cron)
 		field("slot", r.Slot.UTC().Format(time.RFC3339))
 	}
-	return b.String()
 }
