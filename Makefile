@@ -164,6 +164,11 @@ MODULE ?=
 module: ## give the module the path MODULE, so that others can import it; docs/install.md
 	@go run ./test/setmodule "$(MODULE)"
 
+VERSION ?=
+.PHONY: take
+take: ## after git fetch: merge VERSION of the original, such as original/main, into a copy with a path of its own; docs/install.md
+	@go run ./test/setmodule take "$(VERSION)"
+
 .PHONY: build
 build: VERSION = $(shell git describe --tags --dirty 2>/dev/null)
 build: REVISION = $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)

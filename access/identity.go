@@ -59,17 +59,25 @@ func (g Grant) Validate() error {
 	if n := len(g.Canvases); n > maxCanvases {
 		return fmt.Errorf("canvases: there are %d: the limit is %d", n, maxCanvases)
 	}
+	seen := make(map[eventqueue.CanvasID]bool, len(g.Canvases))
 	for _, canvas := range g.Canvases {
 		if canvas == (eventqueue.CanvasID{}) {
 			return fmt.Errorf("canvases: the zero uuid names no canvas")
 		}
+		if seen[canvas] {
+			return fmt.Errorf("canvases: %s is there twice: remove one of the two", canvas)
+		}
+		seen[canvas] = true
 	}
 	if len(g.Verbs) == 0 {
 		return fmt.Errorf("verbs: there is none: use %s", verbNames())
 	}
-	for _, verb := range g.Verbs {
+	for i, verb := range g.Verbs {
 		if !slices.Contains(Verbs(), verb) {
 			return fmt.Errorf("verbs: %q is unknown: use %s", verb, verbNames())
+		}
+		if slices.Contains(g.Verbs[:i], verb) {
+			return fmt.Errorf("verbs: %s is there twice: remove one of the two", verb)
 		}
 	}
 	return nil

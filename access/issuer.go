@@ -108,6 +108,11 @@ func (i *Issuer) validate() error {
 		if m.Claim == "" || len(m.Values) == 0 || slices.Contains(m.Values, "") {
 			return fmt.Errorf("grants: number %d needs a claim and values", n+1)
 		}
+		for i, value := range m.Values {
+			if slices.Contains(m.Values[:i], value) {
+				return fmt.Errorf("grants: number %d: values: %q is there twice: remove one of the two", n+1, value)
+			}
+		}
 		if err := m.Validate(); err != nil {
 			return fmt.Errorf("grants: number %d: %w", n+1, err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"eventsv2/bench/contest"
@@ -27,6 +28,7 @@ func (b *bench) cost(ctx context.Context) error {
 			usage := b.lab.StopBusy(busy)
 			b.record("wal."+c.name, found.walBytes, "B/event", usage)
 			b.record("statements."+c.name, found.statements, "/event", usage)
+			b.record("allocations."+c.name, found.allocations, "/event", usage)
 			return nil
 		})
 		if err != nil {
@@ -38,8 +40,9 @@ func (b *bench) cost(ctx context.Context) error {
 
 // costs are per event.
 type costs struct {
-	walBytes   float64
-	statements float64 // while draining
+	walBytes float64
+	// While draining; the allocations are those of the whole process.
+	statements, allocations float64
 }
 
 func (b *bench) costOf(ctx context.Context, q contest.Queue, mode contest.Mode) (costs, error) {
@@ -57,16 +60,23 @@ func (b *bench) costOf(ctx context.Context, q contest.Queue, mode contest.Mode) 
 	if err != nil {
 		return costs{}, err
 	}
+	var allocated, allocatedAfter runtime.MemStats
+	runtime.ReadMemStats(&allocated)
 	if err := work(ctx, q, mode, b.events); err != nil {
 		return costs{}, err
 	}
+	runtime.ReadMemStats(&allocatedAfter)
 	after, err := b.lab.Statements(ctx, q.URL())
 	if err != nil {
 		return costs{}, err
 	}
 	walAfter, err := b.lab.WAL(ctx)
 	n := float64(b.events)
-	return costs{float64(walAfter-walBefore) / n, float64(after-before) / n}, err
+	return costs{
+		walBytes:    float64(walAfter-walBefore) / n,
+		statements:  float64(after-before) / n,
+		allocations: float64(allocatedAfter.Mallocs-allocated.Mallocs) / n,
+	}, err
 }
 
 // idleFor is how long nothing happens. settled is how long a program may send the
@@ -143,12 +153,19 @@ func startIdleRelay(ctx context.Context, q contest.Queue) (stop func(context.Con
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- relay.Run(running) }()
-	return func(context.Context) error {
+	stop = func(context.Context) error {
 		defer pool.Close()
 		cancel()
 		return <-ended
-	}, nil
+	}
+	if err := sleep(ctx, firstCounts); err != nil {
+		return nil, errors.Join(err, stop(ctx))
+	}
+	return stop, nil
 }
+
+// firstCounts is for how long a relay counts once a minute what is pending, before it rests.
+const firstCounts = 3 * time.Minute
 
 // counting is a queue that hands in, once a minute, what it has counted since.
 type counting interface {

@@ -120,6 +120,7 @@ const (
 	fleetWorkers = 16
 	fleetCrons   = 3
 	fleetIdle    = 5 * time.Minute
+	fleetSettles = 90 * time.Second // a worker asks once, after a minute, whether a relay runs
 )
 
 // fleet counts the statements of many programs, as they are deployed, while there is nothing to do. Those of the workers
@@ -176,7 +177,7 @@ func (b *bench) fleet(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := sleep(ctx, idleFor/2); err != nil { // what they do at their start
+		if err := sleep(ctx, fleetSettles); err != nil {
 			return err
 		}
 		all, err := b.lab.Statements(ctx, q.URL())

@@ -34,6 +34,7 @@ func (b *bench) smokeTest(ctx context.Context) error {
 		if err == nil {
 			check("wal-per-event", found.walBytes)
 			check("statements", found.statements)
+			check("allocations", found.allocations)
 		}
 		return err
 	})

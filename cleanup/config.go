@@ -34,7 +34,7 @@ type Config struct {
 	TTL TTL `json:"ttl" yaml:"ttl"`
 
 	// Inputs are the names of the inputs whose values belong to the key, such as the
-	// channel. Order and repetitions do not matter. Default: none.
+	// channel. Their order does not matter. Default: none.
 	Inputs []string `json:"inputs,omitempty" yaml:"inputs,omitempty"`
 }
 
@@ -46,8 +46,13 @@ func (c Config) Validate() error {
 	if err := c.TTL.Validate(); err != nil {
 		return fmt.Errorf("cleanup: %w", err)
 	}
-	if slices.Contains(c.Inputs, "") {
-		return errors.New("cleanup: inputs holds an empty name: leave it out")
+	for i, name := range c.Inputs {
+		if name == "" {
+			return errors.New("cleanup: inputs holds an empty name: leave it out")
+		}
+		if slices.Contains(c.Inputs[:i], name) {
+			return fmt.Errorf("cleanup: inputs holds %q twice: remove one of the two, or name the input that was meant", name)
+		}
 	}
 	return nil
 }

@@ -108,18 +108,19 @@ func TestConfigIsReadFromYAMLAndJSON(t *testing.T) {
 func TestInvalidConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{}`:                                `key is missing`,
-		`{"key": ""}`:                       `key is missing`,
-		`{"key": "a\nb"}`:                   `control character`,
-		`{"key": "` + long(256) + `"}`:      `key is 256 bytes long: the limit is 255`,
-		`{"key": "k", "tll": "7d"}`:         `unknown field "tll"`,
-		`{"key": "k", "ttl": "7"}`:          `7 has no unit`,
-		`{"key": "k", "ttl": 7}`:            `write a duration such as 3d12h`,
-		`{"key": "k", "ttl": ""}`:           `ttl is empty`,
-		`{"key": "k", "ttl": null}`:         `write a duration such as 3d12h`,
-		`{"key": "k", "inputs": ["a", ""]}`: `inputs holds an empty name`,
-		`{"key": ["k"]}`:                    `cleanup: `,
-		`["k"]`:                             `cleanup: `,
+		`{}`:                                      `key is missing`,
+		`{"key": ""}`:                             `key is missing`,
+		`{"key": "a\nb"}`:                         `control character`,
+		`{"key": "` + long(256) + `"}`:            `key is 256 bytes long: the limit is 255`,
+		`{"key": "k", "tll": "7d"}`:               `unknown field "tll"`,
+		`{"key": "k", "ttl": "7"}`:                `7 has no unit`,
+		`{"key": "k", "ttl": 7}`:                  `write a duration such as 3d12h`,
+		`{"key": "k", "ttl": ""}`:                 `ttl is empty`,
+		`{"key": "k", "ttl": null}`:               `write a duration such as 3d12h`,
+		`{"key": "k", "inputs": ["a", ""]}`:       `inputs holds an empty name`,
+		`{"key": "k", "inputs": ["b", "a", "b"]}`: `inputs holds "b" twice`,
+		`{"key": ["k"]}`:                          `cleanup: `,
+		`["k"]`:                                   `cleanup: `,
 		// a second spelling would be read in place of the first
 		`{"key": "k", "ttl": "7d", "TTL": "replace"}`: `unknown field "TTL"`,
 	} {

@@ -38,7 +38,7 @@ type Key struct {
 
 // NewKey makes the key of a publication. component is at most eventqueue.MaxNameBytes
 // long, without control characters. inputs are all inputs of the publication; the hash
-// covers the names and values of those in config.Inputs, sorted and each once. If one of
+// covers the names and values of those in config.Inputs, sorted. If one of
 // them is missing, the error names it.
 //
 // Values are compared by their JSON (encoding/json) with sorted object fields: "1" is
@@ -90,9 +90,8 @@ func hashInputs(names []string, inputs map[string]any) (string, error) {
 	if len(names) == 0 {
 		return NoInputs, nil
 	}
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var text []byte
-	for _, name := range names {
+	for _, name := range slices.Sorted(slices.Values(names)) {
 		value, ok := inputs[name]
 		if !ok {
 			return "", fmt.Errorf("there is no input %q: %s", name, have(inputs))

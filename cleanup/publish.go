@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
 )
@@ -22,13 +20,22 @@ type Publications struct {
 	db eventqueue.DB
 }
 
+// Pool is a *pgxpool.Pool, or what passes statements on to one. Each statement commits by
+// itself.
+type Pool interface {
+	eventqueue.DB
+
+	// Ping is not called. No transaction has it.
+	Ping(ctx context.Context) error
+}
+
 // NewPublications makes a Publications on a pool, which the caller closes. A
 // transaction cannot be used: the row of one step must survive a crash in the next
 // one. The pool must be on the queue's own database.
-func NewPublications(pool *pgxpool.Pool) *Publications { return NewPublicationsIn("", pool) }
+func NewPublications(pool Pool) *Publications { return NewPublicationsIn("", pool) }
 
 // NewPublicationsIn is NewPublications for the queue in a schema; "" is public.
-func NewPublicationsIn(schema pgsession.Schema, pool *pgxpool.Pool) *Publications {
+func NewPublicationsIn(schema pgsession.Schema, pool Pool) *Publications {
 	return &Publications{schema.On(pool)}
 }
 

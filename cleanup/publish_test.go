@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"eventsv2/eventqueue"
 	"eventsv2/test/testenv"
 )
@@ -406,6 +408,16 @@ func TestMistakesAreReported(t *testing.T) {
 	var rows int
 	if err := r.pool.QueryRow(r.ctx, `SELECT count(*) FROM cleanups`).Scan(&rows); err != nil || rows != 0 || r.service.sent != 0 {
 		t.Errorf("%d rows, %d messages, %v", rows, r.service.sent, err)
+	}
+}
+
+// TestTransactionIsNoPool: it does not compile where a pool is asked for.
+func TestTransactionIsNoPool(t *testing.T) {
+	t.Parallel()
+	for _, db := range []eventqueue.DB{&eventqueue.Tx{}, &pgxpool.Tx{}} {
+		if _, is := db.(Pool); is {
+			t.Errorf("a %T is taken for a pool", db)
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func TestEventCanBeChangedFromItsPage(t *testing.T) {
 		b.wants(b.get(at), 200, want)
 	}
 	b.wants(b.get(at), 200, at+"/run", at+"/edit", at+"/cancel", at+"/delete", `data-copy`)
-	b.leads(b.post(at+"/edit", url.Values{"value": {"{\r\n  \"customer\": \"Ada\",\r\n  \"cents\": 12345678901234567890\r\n}"}, "attributes": {`{"by": "hand"}`}, "due": {"2027-01-31 18:30"}, "zone": {"Europe/Berlin"}}), at)
+	b.leads(b.post(at+"/edit", url.Values{"value": {"{\r\n  \"customer\": \"Ada\",\r\n  \"cents\": 12345678901234567890\r\n}"}, "attributes": {`{"by": "hand"}`}, "due": {"2027-01-31T18:30"}, "zone": {"Europe/Berlin"}}), at)
 	state("It was changed.")
 	if w := b.get(at); strings.Contains(w.Body.String(), "It was changed.") {
 		t.Error("what was said is said again")
@@ -192,7 +192,8 @@ func TestUnchangedFormChangesNothing(t *testing.T) {
 		"The attributes are no JSON":    {"value": {"1"}, "attributes": {"x=1"}},
 		"The attributes are no object":  {"value": {"1"}, "attributes": {`{"a": 1}`}},
 		"of texts":                      {"value": {"1"}, "attributes": {"null"}},
-		"is no time":                    {"value": {"1"}, "attributes": {"{}"}, "due": {"tomorrow"}},
+		"neither a time nor":            {"value": {"1"}, "attributes": {"{}"}, "due": {"tomorrow"}},
+		"a duration must be positive":   {"value": {"1"}, "attributes": {"{}"}, "due": {"-1h"}},
 		"delay_until":                   {"value": {"1"}, "attributes": {"{}"}, "due": {"9999-01-01 00:00"}},
 		"value: ":                       {"value": {`"` + strings.Repeat("x", 300<<10) + `"`}, "attributes": {"{}"}},
 		`{x &lt;script&gt;`:             {"value": {"{x " + script}, "attributes": {"{}"}},
@@ -289,7 +290,7 @@ func TestEditWithoutReadingValues(t *testing.T) {
 	}
 }
 
-// An event that a worker runs is left alone.
+// An event that a worker runs is left alone, unless it is cancelled.
 func TestRunningEventCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
@@ -297,12 +298,17 @@ func TestRunningEventCannotBeChanged(t *testing.T) {
 	id := q.ids[0]
 	q.exec(`UPDATE events_v2 SET locked_at = now() WHERE id = $1`, id)
 	at := "/events/" + id.String()
-	for _, change := range []string{"run", "cancel", "delete", "edit"} {
+	for _, change := range []string{"run", "delete", "edit"} {
 		b.leads(b.post(at+"/"+change, changes[change]), at)
 		b.wants(b.get(at), 200, "is running: a worker holds its lock")
 	}
 	if n := q.audited(""); n != "0" {
 		t.Errorf("%s rows", n)
+	}
+	b.leads(b.post(at+"/cancel", changes["cancel"]), at)
+	b.wants(b.get(at), 200, "was asked to end the run", "while it ran, and is not run again")
+	if n := q.audited("cancel_run"); n != "1" {
+		t.Errorf("%s rows of the cancel", n)
 	}
 	b.wants(b.post(fmt.Sprintf("%s/%s", at, "nothing"), nil), http.StatusNotFound)
 }

@@ -2,7 +2,9 @@ package dashboard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,6 +39,7 @@ type cronRow struct {
 	Next, Last []view.Slot
 	MayChange  bool
 	Problem    string // what is wrong with the definition
+	RunKey     string // of the event that this page emits, however often its form is sent
 }
 
 func (d *dashboard) definitions() *cronchecker.Definitions {
@@ -69,7 +72,7 @@ func (d *dashboard) crons(r *http.Request) (string, any, error) {
 
 // rowOfCron computes the slots of a definition around now.
 func rowOfCron(d cronchecker.Definition, records []cronchecker.Record, now time.Time) cronRow {
-	row := cronRow{Cron: view.CronOf(d, records)}
+	row := cronRow{Cron: view.CronOf(d, records), RunKey: rand.Text()}
 	schedule, err := cronchecker.ParseSchedule(d.Schedule, d.TimeZone)
 	if err != nil {
 		row.Problem = clean(err.Error())
@@ -184,12 +187,22 @@ func (d *dashboard) runCron(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	id, err := cronchecker.RunNow(r.Context(), d.Queue, d.Store.Schema(), viewerOf(r).actor(), canvas, name)
+	key, err := field(r, "key")
+	if err != nil {
+		return "", flash{}, err
+	}
+	var invalid *eventqueue.InvalidError
+	emitted, err := cronchecker.RunNow(r.Context(), d.Queue, d.Store.Schema(), viewerOf(r).actor(), canvas, name, key)
 	switch {
 	case errors.Is(err, cronchecker.ErrNotFound):
 		return "/crons", refused("There is no such definition any more."), nil
+	case errors.As(err, &invalid):
+		return "", flash{}, mistake{cronsPath(canvas), err}
 	case err != nil:
 		return "", flash{}, err
 	}
-	return "/events/" + id.String(), done("It was emitted."), nil
+	if !emitted.New {
+		return cronsPath(canvas), done(fmt.Sprintf("It was emitted before, as event %d, and not again: this page emits another one now.", emitted.ID)), nil
+	}
+	return eventPath(emitted.ID), done("It was emitted."), nil
 }

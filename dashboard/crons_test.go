@@ -68,6 +68,55 @@ func TestCronPageShowsAndChangesDefinitions(t *testing.T) {
 	b.wants(b.get(here), 200, "There is no such definition any more.")
 }
 
+// A form that is sent twice, as by a double click, emits once; the page that is loaded again emits another event.
+func TestRunNowEmitsOncePerPage(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	q.cron("hourly", "0 * * * *")
+	q.cron("nightly", "30 2 * * *")
+	b := q.steering(access.Verbs()...)
+	here := "/crons?canvas=" + seeded.Canvas.String()
+	form := func(name string) url.Values {
+		t.Helper()
+		values := url.Values{}
+		for _, of := range regexp.MustCompile(`(?s)<form action="/crons/run".*?</form>`).FindAllString(b.get(here).Body.String(), -1) {
+			if strings.Contains(of, `value="`+name+`"`) {
+				for _, input := range regexp.MustCompile(`name="(\w+)" value="([^"]*)"`).FindAllStringSubmatch(of, -1) {
+					values.Set(input[1], input[2])
+				}
+			}
+		}
+		return values
+	}
+	emitted := func(form url.Values, said string) string {
+		t.Helper()
+		w := b.post("/crons/run", form)
+		page := w.Header().Get("Location")
+		if !strings.HasPrefix(page, "/events/") {
+			t.Fatalf("%d, leads to %q", w.Code, page)
+		}
+		b.wants(b.get(page), 200, said)
+		return page
+	}
+	once := form("hourly")
+	first := emitted(once, "It was emitted.")
+	b.leads(b.post("/crons/run", once), here)
+	b.wants(b.get(here), 200, "It was emitted before, as event "+strings.TrimPrefix(first, "/events/")+", and not again")
+	if other := emitted(form("nightly"), "It was emitted."); other == first {
+		t.Error("the other definition emitted nothing")
+	}
+	if later := emitted(form("hourly"), "It was emitted."); later == first {
+		t.Error("the page that was loaded again emitted nothing")
+	}
+	long := form("hourly")
+	long.Set("key", strings.Repeat("k", 256))
+	b.leads(b.post("/crons/run", long), here)
+	b.wants(b.get(here), 200, "Nothing was changed: ")
+	if got := q.one(`SELECT count(*) FROM events_v2`); got != "3" || q.audited("run_cron") != "3" {
+		t.Errorf("%s events were emitted, %s are audited", got, q.audited("run_cron"))
+	}
+}
+
 // A definition is added and removed on the page; one that is there, or makes no sense, is not replaced.
 func TestCronIsAddedAndRemovedOnItsPage(t *testing.T) {
 	t.Parallel()

@@ -202,7 +202,7 @@ func TestMountedBelowAPrefixWithoutValues(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	pages := q.dashboard(dashboard.Config{Prefix: "/admin/queue/", Identify: as(access.Grant{Verbs: []access.Verb{access.Read}})})
-	links := regexp.MustCompile(`(?:href|src|action)="(/[^"]*)"`)
+	links, value := regexp.MustCompile(`(?:href|src|action)="(/[^"]*)"`), regexp.MustCompile(`\b4200\b`) // times may have these digits, too
 	for _, path := range []string{"", "/", "/handlers", "/events", "/failed", "/workers", "/events/" + q.ids[2].String()} {
 		w := get(t, pages, "/admin/queue"+path)
 		if w.Code != http.StatusOK {
@@ -217,7 +217,7 @@ func TestMountedBelowAPrefixWithoutValues(t *testing.T) {
 				t.Errorf("%s links to %s", path, link[1])
 			}
 		}
-		if strings.Contains(w.Body.String(), "4200") {
+		if value.MatchString(w.Body.String()) {
 			t.Errorf("%s shows a value", path)
 		}
 	}

@@ -145,8 +145,11 @@ const backInQueue = "It is back in the queue, due now, with all of its retries."
 
 // said is the message about a change of an event.
 func (d *dashboard) said(result operate.Changed, well string) flash {
-	if result.Done() {
+	switch {
+	case result.Done():
 		return done(well)
+	case result.Result == operate.ChangeEnding:
+		return done("A worker runs it, and was asked to end the run. It is cancelled then, unless its handler completes it, and is not run again.")
 	}
 	if result.Result == operate.ChangeRefused {
 		d.Log.Error("the database refuses to write an event", zap.Stringer(logkey.Event, result.ID), zap.Error(result.Err))

@@ -15,6 +15,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/humantime"
 )
 
 // maxEditable is how long a value may be that a form shows.
@@ -194,7 +195,7 @@ func (f *editForm) read(r *http.Request) (edit operate.Edit, mistake error) {
 		}
 	}
 	if f.Due != "" {
-		edit.DelayUntil, err = readTime(f.Due, r.PostFormValue("zone"), time.Now())
+		edit.DelayUntil, err = readTime(r, f.Due, humantime.ParseMoment)
 	}
 	return edit, err
 }

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/zap"
+
+	"eventsv2/internal/humantime"
 )
 
 const (
@@ -160,23 +162,16 @@ func isField(text string) bool {
 	return len(text) <= maxFieldBytes && !strings.ContainsRune(text, 0) && utf8.ValidString(text)
 }
 
-// readTime reads a field for a time: a duration from now, such as 90m, or a time on the clock. zone is that of the viewer,
-// as their browser has named it; "" is UTC, as without a script.
-func readTime(text, zone string, now time.Time) (time.Time, error) {
-	text = strings.TrimSpace(text)
-	if in, err := time.ParseDuration(text); err == nil {
-		return now.Add(in), nil
-	}
+// readTime reads a field for a time, as parse does. The zone is that of the viewer, as their browser has named it; "" is
+// UTC, as without a script.
+func readTime(r *http.Request, text string, parse func(string, *time.Location) (humantime.Moment, error)) (time.Time, error) {
+	zone := r.PostFormValue("zone")
 	in, err := time.LoadLocation(zone)
 	if err != nil || len(zone) > maxZoneBytes {
 		return time.Time{}, fmt.Errorf("%q is no time zone that this program knows: write a duration, such as 90m", line(zone))
 	}
-	for _, layout := range []string{"2006-01-02 15:04", "2006-01-02 15:04:05", time.RFC3339} {
-		if t, err := time.ParseInLocation(layout, text, in); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is no time: write for how long, such as 90m, or a time like 2026-01-31 17:30", line(text))
+	m, err := parse(strings.TrimSpace(text), in)
+	return m.After(time.Now()), err
 }
 
 // maxZoneBytes is longer than the name of any time zone.

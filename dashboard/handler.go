@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/humantime"
 	"eventsv2/internal/view"
 )
 
@@ -170,7 +171,7 @@ func readRule(r *http.Request) (form ruleForm, until time.Time, mistake error) {
 		return form, until, errors.New("The reason is a text of at most 1,024 bytes")
 	}
 	if form.Until != "" {
-		until, mistake = readTime(form.Until, r.PostFormValue("zone"), time.Now())
+		until, mistake = readTime(r, form.Until, humantime.ParseEnd)
 	}
 	return form, until, mistake
 }

@@ -55,6 +55,27 @@ func TestHandlerCanBePausedFromItsPage(t *testing.T) {
 	}
 }
 
+// A handler whose worker has it with another modifier than that of an event says so, as the page of the event does, and is not open.
+func TestHandlerNamesAModifierWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t).seed().connected(seeded.Name, "render_report")
+	b := q.steering(access.Verbs()...)
+	at := "/handler?" + handlerForm(seeded).Encode()
+	const noneHas = "No live worker, of which there are 1, has its handler WORKER/send_invoice/formal."
+	b.wants(b.get(at), 200, "Nothing holds it back")
+	if list := b.get("/handlers"); strings.Contains(list.Body.String(), "No worker for modifier") {
+		t.Error("a modifier lacks a worker before there is an event with it")
+	}
+	q.insert(eventqueue.NewEvent{Canvas: seeded.Canvas, Module: seeded.Module, Name: seeded.Name, Modifier: "formal", Value: []byte(`1`)})
+	page := b.get(at)
+	b.wants(page, 200, `<span class="state dead">no worker</span>`, "No worker for modifier formal. "+noneHas)
+	if strings.Contains(page.Body.String(), "Nothing holds it back") {
+		t.Error("its page says that nothing holds it back")
+	}
+	b.wants(b.get("/handlers"), 200, "<small><bdi>No worker for modifier formal. "+noneHas)
+	b.wants(b.get("/events/"+q.ids[len(q.ids)-1].String()), 200, noneHas)
+}
+
 // Wider and narrower rules are added on the page of a handler, and both it and the page of handlers show them.
 func TestAddWiderAndNarrowerRules(t *testing.T) {
 	t.Parallel()
@@ -133,10 +154,12 @@ func TestInvalidPauseIsRefused(t *testing.T) {
 	for want, form := range map[string]url.Values{
 		"that time has passed": handlerForm(seeded, "until", "2020-01-01 00:00", "reason", "keep "+script),
 		"no time zone that":    handlerForm(seeded, "until", "2099-01-01 00:00", "zone", "../Moon "+script),
-		"is no time":           handlerForm(seeded, "until", "soon"),
-		"has passed":           handlerForm(seeded, "until", "-1h"),
-		"at most 1,024 bytes":  handlerForm(seeded, "reason", strings.Repeat("x", 2000)),
-		"keep &lt;script&gt;":  handlerForm(seeded, "until", "2020-01-01 00:00", "reason", "keep "+script),
+		"neither a time nor":   handlerForm(seeded, "until", "soon"),
+		"-1h&#34; is too short: a duration must be positive": handlerForm(seeded, "until", "-1h"),
+		"0&#34; is too short: a duration must be positive":   handlerForm(seeded, "until", " 0 "),
+		"02:30:00&#34; does not exist in Europe/Berlin":      handlerForm(seeded, "until", "2099-03-29T02:30", "zone", "Europe/Berlin"),
+		"at most 1,024 bytes":                                handlerForm(seeded, "reason", strings.Repeat("x", 2000)),
+		"keep &lt;script&gt;":                                handlerForm(seeded, "until", "2020-01-01 00:00", "reason", "keep "+script),
 	} {
 		b.wants(b.post("/handler/pause", form), http.StatusUnprocessableEntity, want, `role="alert"`)
 	}

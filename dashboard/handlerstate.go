@@ -33,7 +33,7 @@ func (s stateRow) Class() string {
 	switch s.State {
 	case inspect.HandlerHeld, inspect.HandlerLimited:
 		return "paused"
-	case inspect.HandlerUnserved:
+	case inspect.HandlerUnserved, inspect.HandlerAway:
 		return "dead"
 	case inspect.HandlerBusy:
 		return "running"
@@ -54,8 +54,8 @@ func (d *dashboard) readFacts(r *http.Request, facts *inspect.HandlerFacts, scop
 	if facts.Rates, err = d.Reader.RatesOfHandlers(r.Context(), scopes...); err != nil {
 		return err
 	}
-	workers, err := d.Reader.Workers(r.Context())
-	facts.Serving = inspect.ServingOf(workers)
+	workers, waiting, err := d.Reader.WaitingModifiers(r.Context(), scopes...)
+	facts.Serving, facts.Waiting = inspect.ServingOf(workers), waiting
 	return err
 }
 

@@ -89,7 +89,7 @@ func formsOf(id string) map[string][]string {
 	return map[string][]string{
 		"/events/" + id + "/edit": {"version", "value", "attributes", "due", "zone"}, "/events/" + id + "/cancel": {"reason"},
 		"/handler/pause": handler, "/handler/unpause": handler, "/handler/block": handler, "/handler/unblock": handler,
-		"/crons/enable": cron, "/crons/disable": cron, "/crons/edit": cron, "/crons/run": cron, "/tokens": {"name", "canvases", "days", "verb"},
+		"/crons/enable": cron, "/crons/disable": cron, "/crons/edit": cron, "/crons/run": {"canvas", "name", "key"}, "/tokens": {"name", "canvases", "days", "verb"},
 		"/failed/retry": group, "/failed/delete": group, "/events/count": filter,
 	}
 }

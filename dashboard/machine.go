@@ -46,13 +46,13 @@ func column() []machine.State {
 		machine.LockClaim, machine.Process, machine.RetryCheck, machine.Delete, machine.End}
 }
 
-// wayOf is the way of an event: of its last run, and of those that were tried again. One that was cancelled while it
-// waited has taken none: that is a change by hand, and no arrow of the machine.
+// wayOf is the way of an event: of its last run, and of those that were tried again. One that was cancelled shows
+// none: while it waits, that is a change by hand, and no arrow of the machine, and the history does not say whether it ran.
 func wayOf(e inspect.Explanation) picture {
 	ended := e.Shown.Logged
 	if ended != nil && ended.Status == inspect.LogCancelled {
 		p := drawn(nil, false)
-		p.Text = "Queue, where it was cancelled"
+		p.Text = "Queue, until it was cancelled"
 		return p
 	}
 	last := pathTo(e.Because().Label)

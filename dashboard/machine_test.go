@@ -45,7 +45,7 @@ func TestCancelledEventShowsNoRun(t *testing.T) {
 			t.Errorf("%s: %t", b.Name, b.Reached)
 		}
 	}
-	if p.Text != "Queue, where it was cancelled" {
+	if p.Text != "Queue, until it was cancelled" {
 		t.Error(p.Text)
 	}
 }

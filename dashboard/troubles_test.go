@@ -108,7 +108,7 @@ func TestOverviewNamesTroubles(t *testing.T) {
 				q.minute("send_invoice", 1, 0, 0, "7 minutes")
 				q.insert(eventqueue.NewEvent{Canvas: seeded.Canvas, Module: "WORKER", Name: "send_invoice", Modifier: "loud" + "<b>", Value: []byte(`1`)})
 			},
-			[]string{"No run has ended for 8m", "although an event of WORKER / send_invoice has been due for 7m0s.", "No live worker, of which there are 1, has its handler WORKER/send_invoice/loud<b>", `href="/events/1"`}, nil,
+			[]string{"No run has ended for ", "although an event of WORKER / send_invoice has been due for 7m0s.", "No live worker, of which there are 1, has its handler WORKER/send_invoice/loud<b>", `href="/events/1"`}, []string{"an hour or longer"},
 		},
 		"nothing runs, and nobody knows why": {
 			func(q *queue) { q.connected("send_invoice"); q.minute("send_invoice", 1, 0, 0, "7 minutes") },

@@ -13,8 +13,9 @@ import (
 // Handler runs events. It is called from many goroutines at once and, after a
 // fault, more than once for one event: it must be idempotent.
 //
-// ctx ends when the handler's timeout passes, when the lock on the event is lost, and when the
-// worker has to stop; context.Cause returns which (ErrTimeout, ErrLockLost, ErrStopping).
+// ctx ends when the handler's timeout passes, when the lock on the event is lost, when the worker has
+// to stop, and when an operator cancels the event; context.Cause returns which (ErrTimeout,
+// ErrLockLost, ErrStopping, ErrCancelled).
 //
 // nil completes the event. Permanent ends it as FAILED. Snooze brings it back
 // later. Any other error, and a panic, is a failed attempt.
@@ -38,6 +39,10 @@ var (
 	// ErrStopping is the cause when the worker stops and its grace period is over. Any error that
 	// the handler returns then uses no attempt.
 	ErrStopping = errors.New("the worker is stopping")
+	// ErrCancelled is the cause when an operator has cancelled the event. Any error that the handler
+	// returns then ends the event as CANCELLED, also one of Permanent or Snooze; nil, and CompleteTx,
+	// complete it as always.
+	ErrCancelled = errors.New("the event was cancelled while it ran")
 )
 
 // Permanent wraps an error that no retry can fix: the event ends as FAILED at once.
@@ -131,6 +136,13 @@ type Policy struct {
 	// twice as long at least, the third one three times, up to sixty times. Default
 	// (0): 1 s.
 	MinSnooze time.Duration
+
+	// BreakerAfter is after how many runs in a row that ended with [Unavailable] the handler's circuit
+	// breaker opens in a worker: its events wait there, and no attempt of theirs is used, until a run that probes
+	// what the handler calls succeeds. Probes are 5 s to half a minute apart. Until the first run has succeeded, and while runs
+	// fail, no more than this run at once, for as long as they take no more than a second. Default (0): it
+	// has no breaker. The targets of a handlers file have one after 20.
+	BreakerAfter int
 }
 
 // MostSnoozes is the largest MaxSnoozes of a Policy, and the longest MinSnooze is a
@@ -174,6 +186,9 @@ func (p Policy) Validate() error {
 	}
 	if p.MaxSnoozes != nil && (*p.MaxSnoozes < 0 || *p.MaxSnoozes > MostSnoozes) {
 		return fmt.Errorf("MaxSnoozes is %d: it must be from 0 to %d; 0 means that a snooze is a failed attempt", *p.MaxSnoozes, MostSnoozes)
+	}
+	if p.BreakerAfter < 0 {
+		return fmt.Errorf("BreakerAfter is %d: it must not be negative; 0 means no circuit breaker", p.BreakerAfter)
 	}
 	if p.MinSnooze < 0 || p.MinSnooze > mostMinSnooze {
 		return fmt.Errorf("MinSnooze is %s: it must be from 0 to %s", p.MinSnooze, mostMinSnooze)
@@ -244,6 +259,25 @@ func newRegistered(key HandlerKey, h Handler, policy Policy) (Registered, error)
 		return Registered{}, fmt.Errorf("handler %s: %w", key, err)
 	}
 	return Registered{h, policy.WithDefaults()}, nil
+}
+
+// Wrap returns the handlers, each replaced by what wrap returns for it, with their policies. An error of wrap
+// ends it, and is returned with the key.
+func (hs *Handlers) Wrap(wrap func(Handler) (Handler, error)) (_ *Handlers, err error) {
+	wrapped := NewHandlers()
+	for key, r := range hs.everywhere {
+		if r.Handler, err = wrap(r.Handler); err != nil {
+			return nil, fmt.Errorf("handler %s: %w", key, err)
+		}
+		wrapped.everywhere[key] = r
+	}
+	for at, r := range hs.onCanvas {
+		if r.Handler, err = wrap(r.Handler); err != nil {
+			return nil, fmt.Errorf("handler %s of canvas %s: %w", at.Key, at.Canvas, err)
+		}
+		wrapped.onCanvas[at] = r
+	}
+	return wrapped, nil
 }
 
 // Lookup returns the handler that runs an event: the one registered for its canvas, or else the one

@@ -26,6 +26,10 @@ type QueueConfig struct {
 	Module   string
 	Modifier string
 
+	// EmitMiddleware is called around each emit, whatever its form, the first one outermost. Default
+	// (nil): none.
+	EmitMiddleware []EmitMiddleware
+
 	// PublishTimeout bounds one request to the notifier. Default (0): 2 s.
 	PublishTimeout time.Duration
 
@@ -73,17 +77,21 @@ func (c QueueConfig) Validate() error {
 			return fmt.Errorf("%s %w", f.name, err)
 		}
 	}
+	if i := slices.IndexFunc(c.EmitMiddleware, func(m EmitMiddleware) bool { return m == nil }); i >= 0 {
+		return fmt.Errorf("EmitMiddleware[%d] is nil: leave it out", i)
+	}
 	return c.Limits.Validate()
 }
 
 // Queue accepts events. It is safe for concurrent use, and has no connection and no goroutine while
 // nothing is emitted and no emit has lost its answer.
 type Queue struct {
-	store     EmitStore
-	limits    Limits
-	missing   NewEvent // Canvas, Module and Modifier of events without
-	inserts   *groupCommit
-	publisher *Sender
+	store      EmitStore
+	limits     Limits
+	missing    NewEvent // Canvas, Module and Modifier of events without
+	middleware []EmitMiddleware
+	inserts    *groupCommit
+	publisher  *Sender
 
 	unanswered *unansweredEmits
 	takes      *lostanswer.Takes[EventID]
@@ -100,10 +108,11 @@ func New(store EmitStore, notifier Publisher, config QueueConfig) (*Queue, error
 	}
 	config = config.withDefaults()
 	q := &Queue{
-		store:     store,
-		limits:    config.Limits,
-		missing:   NewEvent{Canvas: config.Canvas, Module: config.Module, Modifier: config.Modifier},
-		publisher: NewSender(notifier, store, config.PublishTimeout, config.PublishRest, config.Logger),
+		store:      store,
+		limits:     config.Limits,
+		missing:    NewEvent{Canvas: config.Canvas, Module: config.Module, Modifier: config.Modifier},
+		middleware: slices.Clone(config.EmitMiddleware),
+		publisher:  NewSender(notifier, store, config.PublishTimeout, config.PublishRest, config.Logger),
 	}
 	q.unanswered = &unansweredEmits{search: store.Unclaimed, publish: q.notifySoon, log: config.Logger, sought: map[Scope]*soughtEvents{}}
 	q.takes = lostanswer.New(store, config.Logger)
@@ -229,6 +238,14 @@ func (q *Queue) EmitMany(ctx context.Context, events []NewEvent) ([]EventID, err
 }
 
 func (q *Queue) emitMany(ctx context.Context, events []NewEvent) ([]Inserted, error) {
+	if q.middleware != nil {
+		return q.through(ctx, events, q.emitNow)
+	}
+	return q.emitNow(ctx, events)
+}
+
+// emitNow is emitMany without the middleware.
+func (q *Queue) emitNow(ctx context.Context, events []NewEvent) ([]Inserted, error) {
 	traceparent := trace.Parent(ctx)
 	events, err := q.accepted(ctx, traceparent, events)
 	if err != nil || len(events) == 0 {

@@ -62,5 +62,6 @@ func (r *Run) CompleteIn(ctx context.Context, tx DB) error {
 }
 
 // errNotCompletable is the error of completing a run that no worker has begun, such as that of a
-// synchronous handler of a typed event, or of an action of a grid.
-var errNotCompletable = errors.New("this run does not end its event: a synchronous handler, or an action of a grid, cannot complete the event that it is a part of")
+// synchronous handler of a typed event, of an action of a grid, or one that a test has made.
+var errNotCompletable = errors.New("this run cannot complete its event, since no worker has begun it: a synchronous handler, or an action of a grid, is only a part " +
+	"of a run; in a test of a handler, begin the run with Begin of package eventstest")

@@ -39,6 +39,13 @@ func (tx *Tx) Emit(ctx context.Context, events ...NewEvent) ([]EventID, error) {
 }
 
 func (tx *Tx) emit(ctx context.Context, events []NewEvent) ([]Inserted, error) {
+	if tx.queue.middleware != nil {
+		return tx.queue.through(ctx, events, tx.insert)
+	}
+	return tx.insert(ctx, events)
+}
+
+func (tx *Tx) insert(ctx context.Context, events []NewEvent) ([]Inserted, error) {
 	q, traceparent := tx.queue, trace.Parent(ctx)
 	events, err := q.accepted(ctx, traceparent, events)
 	if err != nil || len(events) == 0 {
@@ -146,36 +153,57 @@ func (p *Pending) Notify(ctx context.Context) error {
 // exist if and only if it commits. Their notifications are pending from the commit on, which wakes
 // the relay; Pending.Notify is faster.
 func (q *Queue) EmitTx(ctx context.Context, tx pgx.Tx, events ...NewEvent) (*Pending, error) {
-	return q.emitPending(ctx, events, "pgx", func(events []NewEvent) ([]Inserted, error) {
-		return q.store.Insert(ctx, tx, events, NotifyModeRelay)
-	})
+	return q.emitPending(ctx, callersTx{"pgx", tx, nil}, events)
 }
 
 // EmitSQL is EmitTx for a transaction of database/sql, whatever its driver for
 // Postgres.
 func (q *Queue) EmitSQL(ctx context.Context, tx *sql.Tx, events ...NewEvent) (*Pending, error) {
-	return q.emitPending(ctx, events, "database/sql", func(events []NewEvent) ([]Inserted, error) {
-		return q.store.InsertSQL(ctx, tx, events, NotifyModeRelay)
-	})
+	return q.emitPending(ctx, callersTx{databaseSQL, nil, tx}, events)
 }
 
-func (q *Queue) emitPending(ctx context.Context, events []NewEvent, kind string, insert func([]NewEvent) ([]Inserted, error)) (*Pending, error) {
-	events, err := q.accepted(ctx, trace.Parent(ctx), events)
+// callersTx is a transaction that the caller opened, with one of two libraries.
+type callersTx struct {
+	library string
+	pgx     pgx.Tx
+	sql     *sql.Tx // if the library is databaseSQL
+}
+
+const databaseSQL = "database/sql"
+
+func (q *Queue) emitPending(ctx context.Context, tx callersTx, events []NewEvent) (*Pending, error) {
+	var inserted []Inserted
+	var err error
+	if q.middleware != nil {
+		inserted, err = q.through(ctx, events, func(ctx context.Context, events []NewEvent) ([]Inserted, error) {
+			return q.insertPending(ctx, tx, events)
+		})
+	} else {
+		inserted, err = q.insertPending(ctx, tx, events)
+	}
 	if err != nil {
 		return nil, err
 	}
-	pending := &Pending{queue: q}
-	if len(events) == 0 {
-		return pending, nil
-	}
-	inserted, err := insert(events)
-	if err != nil {
-		return nil, fmt.Errorf("emit %d events in the caller's %s transaction: %w", len(events), kind, err)
-	}
-	q.countEmits(events, inserted) // also if the caller rolls back, which is not reported
-	pending.IDs = eventIDs(inserted)
+	pending := &Pending{IDs: eventIDs(inserted), queue: q}
 	for _, row := range inserted {
 		pending.New = append(pending.New, !row.Repeat)
 	}
 	return pending, nil
+}
+
+func (q *Queue) insertPending(ctx context.Context, tx callersTx, events []NewEvent) (inserted []Inserted, err error) {
+	events, err = q.accepted(ctx, trace.Parent(ctx), events)
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	if tx.library == databaseSQL {
+		inserted, err = q.store.InsertSQL(ctx, tx.sql, events, NotifyModeRelay)
+	} else {
+		inserted, err = q.store.Insert(ctx, tx.pgx, events, NotifyModeRelay)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("emit %d events in the caller's %s transaction: %w", len(events), tx.library, err)
+	}
+	q.countEmits(events, inserted) // also if the caller rolls back, which is not reported
+	return inserted, nil
 }

@@ -47,6 +47,12 @@ func TestRegisterRefusesUnusableActions(t *testing.T) {
 		{"an unknown word", of[struct {
 			A string `grid:"a,actions"`
 		}, none, none, none](), `has "actions" in its tag: what may follow the name is optional, action, event, static`},
+		{"an origin twice", of[struct {
+			A string `grid:"a,static,action,static"`
+		}, none, none, none](grid.Cast("a", toText)), `has "static" twice in its tag`},
+		{"optional twice", of[struct {
+			A string `grid:"a,optional,optional"`
+		}, none, none, none](), `has "optional" twice in its tag`},
 		{"an origin of a param", of[none, struct {
 			A string `grid:"a,static"`
 		}, none, none](), `has "static" in its tag: what may follow the name is optional`},
@@ -58,7 +64,7 @@ func TestRegisterRefusesUnusableActions(t *testing.T) {
 		}, none, none, none](grid.Cast("a", toText)), `input "a" has a cast and may not be static`},
 		{"a cast of another type", of[struct {
 			A int `grid:"a,static"`
-		}, none, none, none](grid.Cast("a", toText)), `the cast of input "a" makes a string: it must make a int`},
+		}, none, none, none](grid.Cast("a", toText)), `the cast of input "a" makes a string: it must make an int`},
 		{"a cast of nothing", of[none, none, none, none](grid.Cast("a", toText)), `there is a cast of input "a", which the inputs do not have`},
 		{"two casts", of[struct {
 			A string `grid:"a,static"`
@@ -66,7 +72,7 @@ func TestRegisterRefusesUnusableActions(t *testing.T) {
 		{"a cast that is nil", of[none, none, none, none](grid.Cast[string]("a", nil)), `the cast of input "a" is nil`},
 		{"an input that cannot be read", of[struct {
 			A error `grid:"a"`
-		}, none, none, none](), `input "a" is a error, which cannot be read from JSON`},
+		}, none, none, none](), `input "a" is an error, which cannot be read from JSON`},
 		{"a param that cannot be read", of[none, struct {
 			A chan int `grid:"a"`
 		}, none, none](), `param "a" is a chan int, which cannot be read from JSON`},

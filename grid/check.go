@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/article"
 	"eventsv2/internal/yamlfile"
 )
 
@@ -186,7 +187,7 @@ func (c *checker) inject(s *step, sec section) {
 			case isNil(service):
 				c.at(at)(value.Line, "the service %q is nil", name)
 			case !reflect.TypeOf(service).AssignableTo(slot.is):
-				c.at(at)(value.Line, "the service %q is a %T: it must be a %s", name, service, slot.is)
+				c.at(at)(value.Line, "the service %q is %s: it must be %s", name, article.With(reflect.TypeOf(service)), article.With(slot.is))
 			default:
 				s.services[i], s.serviceNames[slot.name] = reflect.ValueOf(service), name
 			}
@@ -235,7 +236,7 @@ func (c *checker) params(s *step, sec section) {
 			s.params[i] = literal
 		})
 	for _, slot := range missing {
-		c.at(sec.path+"."+slot.name)(sec.line, "is missing: give it a %s", slot.is)
+		c.at(sec.path+"."+slot.name)(sec.line, "is missing: give it %s", article.With(slot.is))
 	}
 	if s.uses == nil || len(c.found) > before {
 		return

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"eventsv2/internal/article"
 	"eventsv2/internal/yamlfile"
 )
 
@@ -83,7 +84,7 @@ func (c *checker) fromAction(s *step, slot *slot, path, name string, line int, n
 	}
 	s.takes = append(s.takes, edge{from: from, input: name, line: n.Line})
 	if slot != nil && from.uses != nil && !slot.takes(from.uses.out) {
-		c.at(path)(n.Line, "the output of %s is a %s: the input is a %s", other, from.uses.out, slot.is)
+		c.at(path)(n.Line, "the output of %s is %s: the input is %s", other, article.With(from.uses.out), article.With(slot.is))
 	}
 	return source{origin: FromAction, from: from}
 }
@@ -103,7 +104,7 @@ func (c *checker) fromStatic(s *step, slot *slot, path string, line int, n *yaml
 		return err
 	})
 	if err != nil {
-		c.at(path)(n.Line, "it cannot be made into a %s: %s", slot.is, err)
+		c.at(path)(n.Line, "it cannot be made into %s: %s", article.With(slot.is), err)
 	}
 	return source{origin: FromStatic, literal: literal}
 }

@@ -202,7 +202,7 @@ var mistakes = []struct {
 
 	{"missing service", replace("    inject:\n      source: issues\n", ""), []string{"f:4: actions.fetch.inject.source: is missing: name a service; those of type grid_test.source are cache, issues"}},
 	{"unknown service", replace("source: issues", "source: gitlab"), []string{`f:7: actions.fetch.inject.source: there is no service "gitlab": there are absent, cache, issues, nothing, number`}},
-	{"a service of another type", replace("source: issues", "source: number"), []string{`f:7: actions.fetch.inject.source: the service "number" is a int: it must be a grid_test.source`}},
+	{"a service of another type", replace("source: issues", "source: number"), []string{`f:7: actions.fetch.inject.source: the service "number" is an int: it must be a grid_test.source`}},
 	{"a service that is nil", replace("source: issues", "source: nothing"), []string{`f:7: actions.fetch.inject.source: the service "nothing" is nil`}},
 	{"a service that is a nil pointer", replace("source: issues", "source: absent"), []string{`f:7: actions.fetch.inject.source: the service "absent" is nil`}},
 	{"a service that the action does not have", replace("source: issues", "source: issues\n      log: issues"), []string{"f:8: actions.fetch.inject.log: the Go action fetch has no service of this name: it has source, cache"}},
@@ -212,8 +212,8 @@ var mistakes = []struct {
 	{"missing params", replace("    params:\n      credentials: gitlab.token\n", ""), []string{"f:4: actions.fetch.params.credentials: is missing"}},
 	{"an unknown param", replace("credentials: gitlab.token", "credentials: x\n      token: y"), []string{"f:10: actions.fetch.params.token: the Go action fetch has no param of this name: it has credentials, limit"}},
 	{"params of none", replace("    use: send\n", "    use: send\n    params: {a: 1}\n"), []string{"f:23: actions.send.params.a: the Go action send has no param of this name: it has none"}},
-	{"a param of another type", replace("credentials: gitlab.token", "credentials: x\n      limit: many"), []string{"f:10: actions.fetch.params.limit: it is a string: it must be a int"}},
-	{"a param of another type by an alias", replace("credentials: gitlab.token", "credentials: &many x\n      limit: *many"), []string{"f:10: actions.fetch.params.limit: it is a string: it must be a int"}},
+	{"a param of another type", replace("credentials: gitlab.token", "credentials: x\n      limit: many"), []string{"f:10: actions.fetch.params.limit: it is a string: it must be an int"}},
+	{"a param of another type by an alias", replace("credentials: gitlab.token", "credentials: &many x\n      limit: *many"), []string{"f:10: actions.fetch.params.limit: it is a string: it must be an int"}},
 	{"an empty param", replace("credentials: gitlab.token", "credentials:"), []string{"f:9: actions.fetch.params.credentials: it is empty: give it a string"}},
 	{"params that Validate refuses", replace("credentials: gitlab.token", "credentials: x\n      limit: -1"), []string{"f:9: actions.fetch.params: limit is -1"}},
 
@@ -232,7 +232,7 @@ var mistakes = []struct {
 	{"an unknown action", replace("action: render", "action: renders"), []string{`f:24: actions.send.inputs.text.action: there is no action "renders" in this grid: there are fetch, render, send`}},
 	{"a wrong type", replace("action: render", "action: fetch"), []string{"f:24: actions.send.inputs.text.action: the output of fetch is a []grid_test.issue: the input is a string"}},
 
-	{"a literal of another type", replace("rows: 3", "rows: many"), []string{"f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: field rows is a string: it must be a int"}},
+	{"a literal of another type", replace("rows: 3", "rows: many"), []string{"f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: field rows is a string: it must be an int"}},
 	{"a literal with an unknown field", replace("rows: 3", "columns: 3"), []string{`f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: unknown field "columns"`}},
 	{"a field of a literal in another case", replace("rows: 3", "Rows: 3"), []string{`f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: unknown field "Rows"`}},
 	{"an empty literal", replace("{title: Open, rows: 3}", ""), []string{"f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: it is empty"}},
@@ -242,9 +242,10 @@ var mistakes = []struct {
 		"f:20: actions.render.inputs.template.static.rows: .inf cannot be used: JSON has no such number", "f:20: actions.render.inputs.template.static.more[1]: it is of type !!binary",
 		"f:20: actions.render.inputs.template.static.more[2]: -.inf cannot be used", "f:20: actions.render.inputs.template.static.more[3]: .nan cannot be used"}},
 	{"a merge key", replace("rows: 3", "<<: {rows: 3}"), []string{"f:20: actions.render.inputs.template.static: merge keys (<<) are not supported"}},
-	{"numbers that YAML reads as others", replace("rows: 3", "rows: 017, more: [1e400, -08, 1_7]"), []string{
+	{"numbers that YAML reads as others", replace("rows: 3", "rows: 017, more: [1e400, -08, 1_7, 1e-400, -0.00002E-330, 0.0e-400, 5e-324]"), []string{
 		"f:20: actions.render.inputs.template.static.rows: 017 begins with a zero", "f:20: actions.render.inputs.template.static.more[0]: 1e400 is too large for a number",
-		"f:20: actions.render.inputs.template.static.more[1]: -08"}},
+		"f:20: actions.render.inputs.template.static.more[1]: -08", "f:20: actions.render.inputs.template.static.more[3]: 1e-400 is too small for a number",
+		"f:20: actions.render.inputs.template.static.more[4]: -0.00002E-330 is too small"}},
 	{"a field of a literal twice", replace("rows: 3", "title: b"), []string{`f:20: actions.render.inputs.template.static: "title" is there twice`}},
 
 	{"an action of itself", replace("action: render}", "action: send}"), []string{

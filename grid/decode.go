@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 
+	"eventsv2/internal/article"
 	"eventsv2/internal/exactjson"
 )
 
@@ -16,7 +17,7 @@ import (
 // may add fields. Names are case-sensitive.
 func read(raw json.RawMessage, into reflect.Value) error {
 	if isNull(raw) && !takesNull(into.Type()) {
-		return fmt.Errorf("it is null: it must be a %s", into.Type())
+		return fmt.Errorf("it is null: it must be %s", article.With(into.Type()))
 	}
 	return guard(func() error {
 		if err := exactjson.Unmarshal(raw, into.Addr().Interface()); err != nil {
@@ -31,7 +32,7 @@ func read(raw json.RawMessage, into reflect.Value) error {
 func strictly(literal json.RawMessage, target any) error {
 	t := reflect.TypeOf(target).Elem()
 	if isNull(literal) && !takesNull(t) {
-		return fmt.Errorf("it is empty: give it a %s", t)
+		return fmt.Errorf("it is empty: give it %s", article.With(t))
 	}
 	if err := exactjson.UnmarshalStrict(literal, target); err != nil {
 		return mismatch(err)
@@ -59,9 +60,9 @@ func mismatch(err error) error {
 	case !errors.As(err, &wrong):
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	case wrong.Field != "":
-		return fmt.Errorf("field %s is a %s: it must be a %s", wrong.Field, wrong.Value, wrong.Type)
+		return fmt.Errorf("field %s is %s: it must be %s", wrong.Field, article.With(wrong.Value), article.With(wrong.Type))
 	default:
-		return fmt.Errorf("it is a %s: it must be a %s", wrong.Value, wrong.Type)
+		return fmt.Errorf("it is %s: it must be %s", article.With(wrong.Value), article.With(wrong.Type))
 	}
 }
 

@@ -46,7 +46,7 @@ func TestPermanentFailuresAreNamed(t *testing.T) {
 			return strings.Repeat("x", 19), nil
 		}, want: "grid g: actions.bad (do): its output is 21 bytes long as JSON: the limit is 20"},
 		{name: "an event that fits no input", attempts: 0, value: map[string]int{"x": 1},
-			want: "grid g: the event does not fit actions.good.inputs.a: it is a object: it must be a string"},
+			want: "grid g: the event does not fit actions.good.inputs.a: it is an object: it must be a string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

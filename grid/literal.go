@@ -147,6 +147,10 @@ func (l *literals) scalar(n *yaml.Node, at place) (any, bool) {
 			l.at(at.String())(n.Line, "%s cannot be used: %s", n.Value, strings.TrimPrefix(err.Error(), "yaml: "))
 			return nil, false
 		}
+		if digits, _, _ := strings.Cut(strings.ToLower(n.Value), "e"); value == 0.0 && strings.ContainsAny(digits, "123456789") {
+			l.at(at.String())(n.Line, "%s is too small for a number: write 0, or a text in quotes", n.Value)
+			return nil, false
+		}
 		const whole = 1 << 53 // up to it, a float64 has each whole number, and JSON writes it as one
 		if f, ok := value.(float64); ok && json.Valid([]byte(n.Value)) && (f != math.Trunc(f) || math.Abs(f) >= whole) {
 			return json.Number(n.Value), true // with all its digits

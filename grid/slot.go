@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"eventsv2/internal/article"
 )
 
 // Origin is the kind of source that an input comes from.
@@ -82,7 +84,7 @@ func (a *goAction) checkInput(s *slot) error {
 	case castable && !static:
 		return fmt.Errorf("input %q has a cast and may not be static: add static to its tag", s.name)
 	case castable && c.to != s.is:
-		return fmt.Errorf("the cast of input %q makes a %s: it must make a %s", s.name, c.to, s.is)
+		return fmt.Errorf("the cast of input %q makes %s: it must make %s", s.name, article.With(c.to), article.With(s.is))
 	}
 	if static && len(s.origins) == 1 {
 		return nil // its value always comes from the cast, and is never decoded
@@ -115,13 +117,13 @@ func readable(what string, s slot) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s %q is a %s, which cannot be read from JSON", what, s.name, s.is)
+	return fmt.Errorf("%s %q is %s, which cannot be read from JSON", what, s.name, article.With(s.is))
 }
 
 // slotsOf reads the tags of a struct. words are the words that may follow a name.
 func slotsOf(t reflect.Type, words []string) ([]slot, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%s is a %s: it must be a struct, or grid.None", t, t.Kind())
+		return nil, fmt.Errorf("%s is %s: it must be a struct, or grid.None", t, article.With(t.Kind()))
 	}
 	var slots []slot
 	var problems []error
@@ -163,6 +165,8 @@ func slotOf(field reflect.StructField, tag string, words []string) (slot, error)
 		switch {
 		case !slices.Contains(words, word):
 			return s, fmt.Errorf("has %q in its tag: what may follow the name is %s", word, strings.Join(words, ", "))
+		case s.optional && word == optional, slices.Contains(s.origins, Origin(word)):
+			return s, fmt.Errorf("has %q twice in its tag", word)
 		case word == optional:
 			s.optional = true
 		default:

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/danielgtaylor/huma/v2/validation"
 	"go.uber.org/zap"
 
 	"eventsv2/access"
@@ -125,8 +127,12 @@ func (a *api) takeParameters(ctx huma.Context, next func(huma.Context)) {
 		case "header":
 			wrong = parameter(p, r.Header.Values(p.Name))
 		}
+		status := http.StatusBadRequest
+		if wrong == nil && p.In == "query" && p.Schema.Type == huma.TypeNumber {
+			wrong, status = number(p, query.Get(p.Name)), http.StatusUnprocessableEntity
+		}
 		if wrong != nil {
-			_ = huma.WriteErr(a.huma, ctx, http.StatusBadRequest, "validation failed", wrong) // an answerWriter has no errors
+			_ = huma.WriteErr(a.huma, ctx, status, "validation failed", wrong) // an answerWriter has no errors
 			return
 		}
 	}
@@ -150,6 +156,14 @@ func parameter(p *huma.Param, values []string) *huma.ErrorDetail {
 		}
 	}
 	return nil
+}
+
+// number returns what is wrong with a parameter that is there and has to be a number, or nil: huma takes one that is infinite, or none at all.
+func number(p *huma.Param, value string) *huma.ErrorDetail {
+	if value == "" || json.Unmarshal([]byte(value), new(float64)) == nil {
+		return nil
+	}
+	return &huma.ErrorDetail{Location: p.In + "." + p.Name, Message: validation.MsgExpectedNumber, Value: value}
 }
 
 // authenticate lets requests through whose identity is known, and that are not too many.

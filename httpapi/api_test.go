@@ -271,10 +271,10 @@ func TestUniqueModesAreThoseOfTheQueue(t *testing.T) {
 		`"unique_key":"k","unique_mode":""`:                                      "until_end, until_start, replace",
 		`"unique_mode":"replace"`:                                                "unique_key: is missing",
 		`"unique_for_seconds":60`:                                                "unique_key: is missing",
-		`"unique_key":"k","unique_mode":"until_start","unique_for_seconds":60`:   "unique_for: does not go with the mode until_start",
-		`"unique_key":"k","max_wait_seconds":60`:                                 "max_wait: goes with the mode replace only",
+		`"unique_key":"k","unique_mode":"until_start","unique_for_seconds":60`:   "unique_for_seconds: does not go with the mode until_start",
+		`"unique_key":"k","max_wait_seconds":60`:                                 "max_wait_seconds: goes with the mode replace only",
 		`"unique_key":"k","unique_mode":"replace","max_wait_seconds":-1`:         "max_wait_seconds",
-		`"unique_key":"k","unique_for_seconds":4000000000`:                       "unique_for: ",
+		`"unique_key":"k","unique_for_seconds":4000000000`:                       "unique_for_seconds",
 		`"unique_key":"k","unique_mode":"replace","max_wait_seconds":4000000001`: "max_wait_seconds",
 	} {
 		c.wants(422, want, all, "POST", "/events", event("1", more))

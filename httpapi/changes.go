@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -42,8 +44,8 @@ type newEvent struct {
 	OrderingKey  string            `json:"ordering_key,omitempty" minLength:"1" maxLength:"255"`
 	UniqueKey    string            `json:"unique_key,omitempty" minLength:"1" maxLength:"255"`
 	UniqueMode   uniqueMode        `json:"unique_mode,omitempty" doc:"For how long the key stands for an event, and whether this one replaces what waits under it. Absent: until_end."`
-	UniqueFor    *view.Seconds     `json:"unique_for_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the key stays taken after the end of the event; with until_end. Absent: 0, or a day of an Idempotency-Key."`
-	MaxWait      view.Seconds      `json:"max_wait_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the event may be put off, with replace. Absent: without a bound."`
+	UniqueFor    *view.Seconds     `json:"unique_for_seconds,omitempty" minimum:"0" maximum:"31622400" doc:"For how long the key stays taken after the end of the event; with until_end. Absent: 0, or a day of an Idempotency-Key."`
+	MaxWait      view.Seconds      `json:"max_wait_seconds,omitempty" minimum:"0" maximum:"31622400" doc:"For how long the event may be put off, with replace. Absent: without a bound."`
 }
 
 func (n newEvent) event(ctx context.Context) (e eventqueue.NewEvent, err error) {
@@ -71,9 +73,38 @@ type emission struct {
 	Body   emitted
 }
 
-// emit emits events of one request: all or none, with one row of the audit log, which names those that are new or were
-// replaced. A repeat that changes nothing has no row.
-func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*emission, error) {
+// place is where a request has the events that it emits.
+type place string
+
+const (
+	inBody place = "body"
+	inList place = "body.events"
+)
+
+// refused is the answer for an event that cannot be accepted. It names the property, and of a list the event as well.
+func (in place) refused(err *eventqueue.InvalidError, e eventqueue.NewEvent) error {
+	property := err.Field
+	if property == "unique_for" || property == "max_wait" || property == "delay_until" && e.DelayUntil.IsZero() {
+		property = strings.TrimSuffix(property, "_until") + "_seconds"
+	}
+	detail, location := property+": "+err.Problem, string(in)
+	if in == inList {
+		detail, location = fmt.Sprintf("event %d: %s", err.Index, detail), fmt.Sprintf("%s[%d]", in, err.Index)
+	}
+	return huma.Error422UnprocessableEntity(detail, &huma.ErrorDetail{Message: err.Problem, Location: location + "." + property})
+}
+
+// checkKey refuses an Idempotency-Key that can be no unique key.
+func checkKey(key string) error {
+	if err := eventqueue.CheckName(key); err != nil {
+		return huma.Error422UnprocessableEntity("Idempotency-Key: "+err.Error(), &huma.ErrorDetail{Message: err.Error(), Location: "header.Idempotency-Key"})
+	}
+	return nil
+}
+
+// emit emits events of one request, which has them in a place: all or none, with one row of the audit log, which names those that are
+// new or were replaced. A repeat that changes nothing has no row.
+func (a *api) emit(ctx context.Context, in place, events ...eventqueue.NewEvent) (*emission, error) {
 	var all []eventqueue.Emitted
 	err := a.Queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) (err error) {
 		if all, err = tx.EmitUnique(ctx, events...); err != nil {
@@ -85,29 +116,46 @@ func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*emission
 		}
 		return audit.Write(ctx, a.Store.Schema().On(tx.DB), callerOf(ctx).actor(), change)
 	})
+	if invalid, is := errors.AsType[*eventqueue.InvalidError](err); is {
+		return nil, in.refused(invalid, events[invalid.Index])
+	}
 	if err != nil {
 		return nil, a.failed("emit", err)
 	}
+	return emissionAnswer(all), nil
+}
+
+// emissionAnswer is the answer of an emit.
+func emissionAnswer(all []eventqueue.Emitted) *emission {
 	body := emitted{IDs: make([]int64, 0, len(all)), Repeat: true}
 	for _, e := range all {
 		body.IDs = append(body.IDs, int64(e.ID))
 		body.Repeat = body.Repeat && !e.New
 	}
 	if body.Repeat {
-		return &emission{http.StatusOK, body}, nil
+		return &emission{http.StatusOK, body}
 	}
-	return &emission{http.StatusCreated, body}, nil
+	return &emission{http.StatusCreated, body}
 }
 
 // emitOnce emits an event under the key of its request, whose repeats have to have the same content.
 func (a *api) emitOnce(ctx context.Context, e eventqueue.NewEvent) (*emission, error) {
-	made, err := a.emit(ctx, []eventqueue.NewEvent{e})
+	made, err := a.emit(ctx, inBody, e)
 	if err != nil || !made.Body.Repeat {
 		return made, err
 	}
-	first, err := a.reader.Show(ctx, eventqueue.EventID(made.Body.IDs[0]))
+	return made, a.refuseOther(ctx, eventqueue.EventID(made.Body.IDs[0]), func(was eventqueue.Event) bool {
+		return (eventqueue.HandlerKey{Module: e.Module, Name: e.Name, Modifier: e.Modifier}) == was.Handler() &&
+			bytes.Equal(e.Value, was.Value) && maps.Equal(sent(e.Attributes), sent(was.Attributes))
+	})
+}
+
+// refuseOther refuses a request whose Idempotency-Key is that of an event which is not the same as what it would emit, as far as is known
+// what the event was.
+func (a *api) refuseOther(ctx context.Context, id eventqueue.EventID, same func(was eventqueue.Event) bool) error {
+	first, err := a.reader.Show(ctx, id)
 	if err != nil {
-		return nil, a.failed("emit", err)
+		return a.failed("emit", err)
 	}
 	var was eventqueue.Event
 	switch {
@@ -116,18 +164,17 @@ func (a *api) emitOnce(ctx context.Context, e eventqueue.NewEvent) (*emission, e
 	case first.Logged != nil:
 		was = first.Logged.Event
 	default: // it has ended without a trace
-		return made, nil
+		return nil
 	}
-	if (eventqueue.HandlerKey{Module: e.Module, Name: e.Name, Modifier: e.Modifier}) != was.Handler() ||
-		!bytes.Equal(e.Value, was.Value) || !maps.Equal(sent(e.Attributes), sent(was.Attributes)) {
-		// An operator may have changed it since, and then what it was is not known.
-		if edits, err := a.audit.List(ctx, audit.Filter{Event: was.ID, Action: "edit"}, math.MaxInt64, 1); err != nil || len(edits) > 0 {
-			return made, err
-		}
-		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("the Idempotency-Key is that of event %d, which has another handler, value or attributes: "+
-			"repeat a request as it was, and give a new event a key of its own", made.Body.IDs[0]))
+	if same(was) {
+		return nil
 	}
-	return made, nil
+	// An operator may have changed it since, and then what it was is not known.
+	if edits, err := a.audit.List(ctx, audit.Filter{Event: id, Action: "edit"}, math.MaxInt64, 1); err != nil || len(edits) > 0 {
+		return err
+	}
+	return huma.Error422UnprocessableEntity(fmt.Sprintf("the Idempotency-Key is that of event %d, which has another handler, value or attributes: "+
+		"repeat a request as it was, and give a new event a key of its own", id))
 }
 
 // sent are the attributes of an event that its sender gave it.
@@ -178,12 +225,12 @@ func (a *api) toChange(ctx context.Context, id int64) (inspect.Shown, view.Event
 
 // changed is the result of a change of an event.
 type changed struct {
-	Result string `json:"result" doc:"What was done."`
+	Result string `json:"result" doc:"What was done. ending, of a cancel: a worker runs the event and was asked to end the run; then the event is cancelled, unless its handler completes it."`
 }
 
 // result answers a change: 200 when it is made, 409 with the reason when the event refuses it.
 func (a *api) result(r operate.Changed) (*answer[changed], error) {
-	if r.Done() {
+	if r.Done() || r.Result == operate.ChangeEnding {
 		return &answer[changed]{changed{string(r.Result)}}, nil
 	}
 	if r.Result == operate.ChangeRefused {
@@ -198,6 +245,9 @@ func (a *api) addChanges() {
 		Body newEvent
 	}) (*emission, error) {
 		if in.Key != "" {
+			if err := checkKey(in.Key); err != nil {
+				return nil, err
+			}
 			if in.Body.UniqueKey != "" && in.Body.UniqueKey != in.Key {
 				return nil, huma.Error422UnprocessableEntity("Idempotency-Key and unique_key differ: give one of them")
 			}
@@ -216,7 +266,7 @@ func (a *api) addChanges() {
 		if in.Key != "" {
 			return a.emitOnce(ctx, e)
 		}
-		return a.emit(ctx, []eventqueue.NewEvent{e})
+		return a.emit(ctx, inBody, e)
 	}, creates, repeats, takesValues)
 	change(a, access.Emit, "POST /events/batch", "emit-events", "Emit events, all or none", func(ctx context.Context, in *struct {
 		Body struct {
@@ -230,9 +280,9 @@ func (a *api) addChanges() {
 				return nil, err
 			}
 		}
-		return a.emit(ctx, events)
+		return a.emit(ctx, inList, events...)
 	}, creates, repeats, takesValues)
-	change(a, access.Operate, "POST /events/{id}/cancel", "cancel-event", "End an event that waits, without a run", func(ctx context.Context, in *struct {
+	change(a, access.Operate, "POST /events/{id}/cancel", "cancel-event", "End an event: one that waits without a run, and the run of one that runs", func(ctx context.Context, in *struct {
 		IDInput
 		Body *struct {
 			Reason string `json:"reason,omitempty" maxLength:"1024"`

@@ -82,6 +82,11 @@ func (c *checker) single(s *huma.Schema, text []byte) {
 	if text, is := value.(string); is {
 		c.noNUL(text)
 	}
+	if s.Type == huma.TypeInteger && len(c.res.Errors) == before {
+		if _, err := strconv.ParseInt(string(text), 10, 64); err != nil { // what JSON has as an integer, and Go decodes into none
+			c.add("expected integer, in digits alone")
+		}
+	}
 }
 
 // noNUL adds an error for a text that the database cannot hold.

@@ -72,17 +72,7 @@ func (a *api) addCrons() {
 			return d.Remove(ctx, canvas, in.Name)
 		})
 	})
-	change(a, access.Administer, "POST /crons/run", "run-cron", "Emit the event of a cron definition now, beside its slots", func(ctx context.Context, in *struct{ Body CronName }) (*answer[emitted], error) {
-		canvas, err := canvasFor(ctx, access.Administer, in.Body.Canvas)
-		if err != nil {
-			return nil, err
-		}
-		id, err := cronchecker.RunNow(ctx, a.Queue, a.Store.Schema(), callerOf(ctx).actor(), canvas, in.Body.Name)
-		if err != nil {
-			return nil, a.cronFailed(err)
-		}
-		return &answer[emitted]{emitted{IDs: []int64{int64(id)}}}, nil
-	}, creates)
+	change(a, access.Administer, "POST /crons/run", "run-cron", "Emit the event of a cron definition now, beside its slots", a.runCron, creates, repeats)
 	for _, words := range []struct {
 		verb    string
 		enabled bool
@@ -97,6 +87,32 @@ func (a *api) addCrons() {
 
 func (a *api) definitions() *cronchecker.Definitions {
 	return cronchecker.NewDefinitionsIn(a.Store.Schema(), a.Store.Pool())
+}
+
+func (a *api) runCron(ctx context.Context, in *struct {
+	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"The unique key of the event, for a day after its end: repeating the request meanwhile emits nothing."`
+	Body CronName
+}) (*emission, error) {
+	canvas, err := canvasFor(ctx, access.Administer, in.Body.Canvas)
+	if err != nil {
+		return nil, err
+	}
+	if in.Key != "" {
+		if err := checkKey(in.Key); err != nil {
+			return nil, err
+		}
+	}
+	made, err := cronchecker.RunNow(ctx, a.Queue, a.Store.Schema(), callerOf(ctx).actor(), canvas, in.Body.Name, in.Key)
+	if err != nil {
+		return nil, a.cronFailed(err)
+	}
+	answer := emissionAnswer([]eventqueue.Emitted{made})
+	if made.New {
+		return answer, nil
+	}
+	return answer, a.refuseOther(ctx, made.ID, func(was eventqueue.Event) bool {
+		return was.Module == cronchecker.Module && was.Name == in.Body.Name && was.Modifier == cronchecker.Modifier
+	})
 }
 
 // cronFailed is the answer for an error of a cron definition.

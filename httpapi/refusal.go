@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -37,9 +39,19 @@ func cut(_ huma.Context, _ string, answered any) (any, error) {
 	}
 	problem.Detail = short(problem.Detail, maxDetailBytes)
 	for i, e := range problem.Errors {
-		problem.Errors[i] = &huma.ErrorDetail{Message: short(e.Message, maxMessageBytes), Location: short(e.Location, maxLocationBytes), Value: quoted(e.Value)}
+		problem.Errors[i] = &huma.ErrorDetail{Message: short(plain(e.Message), maxMessageBytes), Location: short(e.Location, maxLocationBytes), Value: quoted(e.Value)}
 	}
 	return problem, nil
+}
+
+// plain is a message of huma with its bound in digits, which huma writes as 4e+09.
+func plain(message string) string {
+	if words, bound, is := strings.Cut(message, "= "); is && strings.HasPrefix(words, "expected number ") {
+		if n, err := strconv.ParseFloat(bound, 64); err == nil {
+			return words + "= " + strconv.FormatFloat(n, 'f', -1, 64)
+		}
+	}
+	return message
 }
 
 // quoted is a value as errors show it: nothing of lists and objects.
@@ -81,7 +93,11 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 // known answers requests for which there is no operation.
 func known(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch status, allow := intake.Unrouted(mux, r); status {
+		status, allow := intake.Unrouted(mux, r)
+		if asked := r.URL.EscapedPath(); path.Clean(asked) != strings.TrimSuffix(asked, "/") {
+			status = http.StatusNotFound // the mux would redirect it to another path
+		}
+		switch status {
 		case 0:
 			mux.ServeHTTP(w, r)
 		case http.StatusMethodNotAllowed:
@@ -118,7 +134,7 @@ func (a *api) failed(what string, err error) error {
 	var invalid *eventqueue.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return huma.Error422UnprocessableEntity(invalid.Error())
+		return huma.Error422UnprocessableEntity(invalid.Field + ": " + invalid.Problem)
 	case sqlstate.RefusedKey(err) != "":
 		return huma.Error422UnprocessableEntity(sqlstate.RefusedKey(err))
 	case sqlstate.UnusableText(err):

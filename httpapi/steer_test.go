@@ -97,6 +97,36 @@ func TestCronsOverHTTP(t *testing.T) {
 	c.wants(422, "zone", all, "PUT", "/crons", `{`+name+`,"schedule":"every day","time_zone":"Mars"}`)
 }
 
+// TestCronRunIsRepeatedOnce: a request that is sent again with its Idempotency-Key emits nothing, and the key of another event is refused.
+func TestCronRunIsRepeatedOnce(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	all := c.token(rig.Canvas, access.Verbs()...)
+	cron := func(name string) string {
+		return fmt.Sprintf(`{"canvas_id":%q,"name":%q,"schedule":"30 2 * * *"}`, rig.Canvas, name)
+	}
+	run := func(status int, answer, name, key string) {
+		t.Helper()
+		c.wants(status, answer, all, "POST", "/crons/run", fmt.Sprintf(`{"canvas_id":%q,"name":%q}`, rig.Canvas, name), "Idempotency-Key", key)
+	}
+	c.wants(200, "nightly", all, "PUT", "/crons", cron("nightly"))
+	c.wants(200, "weekly", all, "PUT", "/crons", cron("weekly"))
+	run(201, `{"ids":[1]}`, "nightly", "today")
+	c.Exec(`UPDATE events_v2 SET value = '"that of another second"'`) // the value has the time of the run
+	run(200, `{"ids":[1],"repeat":true}`, "nightly", "today")
+	run(422, "the Idempotency-Key is that of event 1, which has another handler", "weekly", "today")
+	if n := rig.One[int](c.Rig, `SELECT count(*) FROM events_v2`); n != 1 {
+		t.Errorf("%d events were emitted", n)
+	}
+	if n := c.audited("run_cron"); n != 1 {
+		t.Errorf("%d runs are audited", n)
+	}
+	run(201, `{"ids":[`, "nightly", "tomorrow")
+	if got := rig.One[string](c.Rig, `SELECT string_agg(unique_seconds::text, ' ' ORDER BY id) FROM events_v2`); got != "86400 86400" {
+		t.Errorf("the keys hold for %s s after the end", got)
+	}
+}
+
 // TestStatsAndWorkersAreListed reads what was counted, and who runs.
 func TestStatsAndWorkersAreListed(t *testing.T) {
 	t.Parallel()

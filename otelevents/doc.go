@@ -4,7 +4,7 @@
 //
 //	metrics, err := otelevents.New(provider)
 //	config.Observer = metrics // of a service.Config
-//	config.Worker.Middleware = otelevents.NewTraces(tracerProvider).Middleware
+//	config.Worker.Middleware = append(config.Worker.Middleware, otelevents.NewTraces(tracerProvider).Middleware)
 //
 // docs/telemetry.md lists the instruments. None of their attributes is a canvas or comes from a value, and all
 // together have at most 500 series.

@@ -20,7 +20,7 @@ func NewTraces(provider trace.TracerProvider) *Traces {
 }
 
 // Middleware returns a handler that runs another one within a span, whose parent is the trace context that the
-// event has from its emitter: it is the Middleware of a worker.Config. Events that the handler emits, and HTTP
+// event has from its emitter: it is for the Middleware of a worker.Config. Events that the handler emits, and HTTP
 // requests that it makes with its context, belong to the span. A span has no value and no text of an error, which may
 // hold secrets.
 func (t *Traces) Middleware(next eventqueue.Handler) eventqueue.Handler {

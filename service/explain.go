@@ -19,7 +19,7 @@ func (s *Service) explain(ctx context.Context, id eventqueue.EventID) (maintenan
 	because := e.Because()
 	explained := maintenance.Explanation{Why: because.Why, Remedy: because.Remedy}
 	switch because.Label {
-	case machine.HandlerUnknown, machine.LockClaimFailed:
+	case machine.HandlerUnknown, machine.BreakerOpen, machine.LockClaimFailed:
 	case machine.Claimed:
 		// Workers have a minute from its last notification; then the relay notifies it again.
 		notified := e.Shown.Queued.NotifiedAt

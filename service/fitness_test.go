@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/typed"
 	"eventsv2/service"
 	"eventsv2/test/testenv"
 )
@@ -54,16 +55,17 @@ func TestFitnessFindsUnusableEvents(t *testing.T) {
 	misfit := emit("ORDER", "PLACED", "_", `{"cart":"x"}`, `{"cart":"y"}`)
 	child := emit("ORDER", "mail", "ORDER.PLACED", `{"cart":2}`, `{"cart":[]}`)[1]
 	emit("FUSSY", "HELD", "_", `{"n":12}`)
-	panics := emit("FUSSY", "HELD", "_", `{"n":13}`)[0]
+	hopeless := emit("FUSSY", "HELD", "_", `{"n":13}`, `{}`)
+	lacks := emit("FUSSY", "hold", "FUSSY.HELD", `{}`, `{"n":12}`)[0]
 
 	s := open(t, config)
 	ran := collect(t, s)
-	if err := service.On(s, "hold", func(context.Context, fussy, *eventqueue.Run) error { return errors.New("never") }); err != nil {
+	if err := service.On(s, "hold", func(context.Context, fussy, *eventqueue.Run) error { return errors.New("never") }, typed.Strict()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		f, err := s.Fitness(ctx)
-		if err != nil || f.Checked != 11 || f.More {
+		if err != nil || f.Checked != 14 || f.More {
 			t.Fatalf("%+v, %v", f, err)
 		}
 		want := []struct {
@@ -73,7 +75,9 @@ func TestFitnessFindsUnusableEvents(t *testing.T) {
 			events  int
 			first   eventqueue.EventID
 		}{
-			{"FUSSY/HELD/_", false, "panicked: thirteen", 1, panics},
+			{"FUSSY/HELD/_", false, "panicked: thirteen", 1, hopeless[0]},
+			{"FUSSY/HELD/_", false, `handler hold: event FUSSY.HELD as service_test.fussy: field "n" is missing`, 1, hopeless[1]},
+			{"FUSSY/hold/FUSSY.HELD", false, `"n" is missing`, 1, lacks},
 			{"ORDER/PLACED/_", false, "cart", 2, misfit[0]},
 			{"ORDER/mail/ORDER.PLACED", false, "cart", 1, child},
 			{"WORKER/gone/_", true, "", 2, unknown[0]},

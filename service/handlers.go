@@ -29,7 +29,7 @@ func (s *Service) RegisterOn(canvas eventqueue.CanvasID, key eventqueue.HandlerK
 
 // mayRegister refuses a handler that the worker would not run.
 func (s *Service) mayRegister(name string) error {
-	if s.started.Load() {
+	if s.complete.Load() {
 		return fmt.Errorf("service.Service: register the handler %s before Run: a Service that runs takes no more handlers", name)
 	}
 	return nil

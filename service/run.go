@@ -11,10 +11,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eventsv2/cronchecker"
+	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
+	"eventsv2/pubsubsource"
 )
 
 // Run opens a Service, has register add its handlers, runs it until ctx ends and closes
@@ -60,6 +62,7 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("service.Service: Run was called twice")
 	}
+	s.complete.Store(true)
 	ctx, ended, err := s.running.begin(ctx)
 	if err != nil {
 		return err
@@ -105,11 +108,30 @@ func (s *Service) newParts() (parts []part, err error) {
 		}
 		parts = append(parts, made)
 	}
-	parts = append(parts, s.added...)
+	sources, err := s.newSources()
+	if err != nil {
+		return nil, err
+	}
+	parts = append(append(parts, sources...), s.added...)
 	if len(parts) == 0 && s.config.Address == "" {
 		return nil, errors.New("every part is switched off: there is nothing to run")
 	}
 	return parts, nil
+}
+
+// NewWorker makes a worker of the handlers that are registered, as Run does, on another store or another receiver; change, which may be
+// nil, changes the configuration of Config. It is for a program that decides by itself when which event runs,
+// such as a test with package eventstest; others call Run. From then on no handlers can be registered.
+func (s *Service) NewWorker(store worker.Store, receiver eventqueue.Receiver, change func(*worker.Config)) (*worker.Worker, error) {
+	s.complete.Store(true)
+	if err := s.registerTyped(); err != nil {
+		return nil, err
+	}
+	config := s.config.Worker
+	if change != nil {
+		change(&config)
+	}
+	return worker.New(s.Queue, store, receiver, s.handlers, config)
 }
 
 func (s *Service) newWorker() (part, error) {
@@ -120,7 +142,7 @@ func (s *Service) newWorker() (part, error) {
 	if len(set.Everywhere)+len(set.OnCanvas) == 0 && s.config.HandlersFile == "" {
 		return part{}, errors.New("no handler is registered: use Register or On before Run, or set NoWorker in a program that runs no events")
 	}
-	w, err := worker.New(s.Queue, s.store, s.receiver, s.handlers, s.config.Worker)
+	w, err := s.NewWorker(s.store, s.receiver, nil)
 	if err != nil {
 		return part{}, err
 	}
@@ -221,4 +243,18 @@ func (s *Service) checkForRelay(ctx context.Context) {
 		s.log.Warn("no relay runs on this database: start cmd/cron, or a program that has not set NoRelay; until then events that are emitted by SQL " +
 			"or in transactions of the caller's, that are delayed for more than 10 minutes, or whose notifications are lost, start late or never")
 	}
+}
+
+// newSources makes a part of each subscription of the handlers file.
+func (s *Service) newSources() (parts []part, err error) {
+	for _, config := range s.messages {
+		config.EmulatorHost, config.ClientOptions, config.Logger = s.config.PubSub.EmulatorHost, s.config.PubSub.ClientOptions, s.log
+		source, err := pubsubsource.New(s.Queue, config)
+		if err != nil {
+			return nil, err
+		}
+		s.readyNeeds(source.Err)
+		parts = append(parts, part{name: "source of messages", fields: []zap.Field{zap.String("subscription", config.Subscription)}, run: source.Run})
+	}
+	return parts, nil
 }

@@ -20,6 +20,7 @@ import (
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/typed"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/pubsubsource"
 	"eventsv2/webhook"
 	"eventsv2/webhook/received"
 )
@@ -42,13 +43,15 @@ type Service struct {
 	handlers  *eventqueue.Handlers
 	client    *http.Client // of HTTP targets; nil without any
 	sources   []webhook.Source
-	received  *received.Counter // of what the sources receive
-	added     []part            // by AddPart
+	messages  []pubsubsource.Config // of subscriptions of other services
+	received  *received.Counter     // of what the sources receive
+	added     []part                // by AddPart
 
 	typed    sync.Once // the handlers of typed events were registered
 	typedErr error
 
 	started    atomic.Bool   // Run was called
+	complete   atomic.Bool   // a worker was made, which knows no later handlers
 	running    running       // for Close
 	fit        atomic.Bool   // Check has returned nil
 	waiting    atomic.Bool   // the log says that the database is waited for
@@ -162,7 +165,10 @@ func (s *Service) readHandlersFile() error {
 	if err := file.Register(s.handlers, httptarget.Shared{Client: s.client, Secret: s.config.Secret}); err != nil {
 		return err
 	}
-	s.sources, err = webhookSources(file, s.config.Secret)
+	if s.sources, err = webhookSources(file, s.config.Secret); err != nil {
+		return err
+	}
+	s.messages, err = subscriptionsOf(file)
 	return err
 }
 
@@ -170,8 +176,12 @@ func (s *Service) readHandlersFile() error {
 // worker's stop has used up most of its time before. The relay publishes what was cut off.
 const closeTimeout = 250 * time.Millisecond
 
+// countsTimeout is how long the last counts may take, which would be lost.
+const countsTimeout = 3 * time.Second
+
 // Close waits until what is being published is out, for a quarter of a second at most, and closes
-// the connections. Call it after the last emit; with the notifier
+// the connections. What sources of webhooks have received since the last minute is handed in, for three seconds at most. Call it after
+// the last emit; with the notifier
 // Postgres it takes up to two seconds more. What it could not publish is not lost, only
 // later. If Run still runs, Close stops it first, as the end of its context would, and waits for it: for
 // Config.Worker.GracePeriod and some seconds at most, after which it closes nothing and returns an error.
@@ -186,7 +196,9 @@ func (s *Service) Close() error {
 		errs = append(errs, s.Queue.Close(ctx))
 	}
 	if s.received != nil {
-		_ = s.received.HandIn(ctx) // logged; a program whose requests are all answered has not failed
+		counts, cancel := context.WithTimeout(context.Background(), countsTimeout)
+		_ = s.received.HandIn(counts) // logged; a program whose requests are all answered has not failed
+		cancel()
 	}
 	if s.publisher != nil {
 		errs = append(errs, s.publisher.Close())

@@ -31,6 +31,9 @@ func CheckHandlersFile(path string) (handlers, sources int, err error) {
 	if _, err := webhookSources(file, dry.Secret); err != nil {
 		return 0, 0, err
 	}
+	if _, err := subscriptionsOf(file); err != nil {
+		return 0, 0, err
+	}
 	return len(file.Entries), len(file.Webhooks), nil
 }
 
@@ -82,7 +85,7 @@ func webhookSource(entry httptarget.WebhookEntry, secret func(string) (string, e
 }
 
 func verifierOf(entry httptarget.WebhookEntry, secrets []string) (webhook.Verifier, error) {
-	verifier, err := webhook.NewVerifier(entry.Scheme, webhook.SchemeOptions{Secrets: secrets, TrustUnsignedID: entry.TrustUnsignedID, HMAC: entry.HMAC})
+	verifier, err := webhook.NewVerifier(entry.Scheme, webhook.SchemeOptions{Secrets: secrets, TrustUnsignedID: entry.TrustUnsignedID, HMAC: entry.HMAC, OIDC: entry.OIDC})
 	if err != nil || entry.TypeFields == nil {
 		return verifier, err
 	}

@@ -41,9 +41,12 @@ func TestSourcesAreReadFromAFile(t *testing.T) {
 	}
 	text.WriteString("  - {source: own, scheme: hmac, hmac: {header: X-Sig}, secrets: [A], module: M, modifier: _, names: {push: p}}\n")
 	text.WriteString("  - {source: body, scheme: github, trust_unsigned_id: true, type_fields: [comment, issue], secrets: [A], module: M, modifier: _, names: {issue: i}}\n")
+	for _, scheme := range []string{"pubsub", "eventarc", "cloud-scheduler"} {
+		text.WriteString("  - {source: " + scheme + ", scheme: " + scheme + ", oidc: {audience: https://a, service_accounts: [a@b, c@d]}, module: M, modifier: _, name: n}\n")
+	}
 	file := handlersFile(t, text.String())
 	sources, err := service.SourcesOf(file, secretsIn(map[string]string{"A": "c2VjcmV0", "B": "b3RoZXI="}))
-	if err != nil || len(sources) != 8 {
+	if err != nil || len(sources) != 11 {
 		t.Errorf("%d sources, %v", len(sources), err)
 	}
 	if sources, err := service.SourcesOf(&httptarget.File{}, secretsIn(nil)); err != nil || sources != nil {
@@ -63,6 +66,11 @@ func TestInvalidSourcesAreRefused(t *testing.T) {
 		"hmac in vain":          {"source: s, scheme: hmac, secrets: [A], hmac: {header: X, timestamp_header: T}", "go together"},
 		"trust for a signed id": {"source: s, scheme: standard, secrets: [A], trust_unsigned_id: true", "trust_unsigned_id is for the schemes github and hmac"},
 		"an ambiguous text":     {`source: s, scheme: hmac, secrets: [A], hmac: {header: X, id_header: I, signed: "{body}{id}"}`, "an id could reach into what follows"},
+		"tokens with secrets":   {"source: s, scheme: pubsub, secrets: [A]", "f:3: source s: scheme pubsub: oidc is missing"},
+		"secrets with tokens":   {"source: s, scheme: github, oidc: {audience: a, service_accounts: [a@b]}", "f:3: source s: scheme github: oidc is for"},
+		"anybody's tokens":      {"source: s, scheme: eventarc, oidc: {audience: https://a}", "f:3: source s: webhook.Eventarc: there are 0 service_accounts"},
+		"any audience":          {"source: s, scheme: cloud-scheduler, oidc: {service_accounts: [a@b]}", "f:3: source s: webhook.CloudScheduler: audience is missing"},
+		"keys from anywhere":    {"source: s, scheme: pubsub, oidc: {audience: a, service_accounts: [a@b], issuer: i, keys: http://a.example}", "is not safe"},
 		"a bad name":            {"source: a/b, scheme: github, secrets: [A]", `source "a/b": a name is`},
 	} {
 		file := handlersFile(t, "  - {module: M, modifier: _, name: n, "+c.fields+"}\n")

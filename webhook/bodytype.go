@@ -17,7 +17,7 @@ import (
 //	GitLab: TypeFromBody(v, "object_kind")
 //	GitHub: TypeFromBody(v, "comment", "pull_request", "issue", "pusher")
 //
-// Everything else is left to verifier.
+// In a message of Pub/Sub it is the data that has the fields. Everything else is left to verifier.
 func TypeFromBody(verifier Verifier, fields ...string) (Verifier, error) {
 	if verifier == nil {
 		return nil, errors.New("webhook.TypeFromBody: verifier must not be nil")
@@ -33,7 +33,7 @@ func TypeFromBody(verifier Verifier, fields ...string) (Verifier, error) {
 	return VerifierFunc(func(r *Request) (Verified, error) {
 		verified, err := verifier.Verify(r)
 		if err == nil && verified.Reply == nil {
-			verified.Type = typeOf(r.Body, fields)
+			verified.Type = typeOf(verified.payload(r.Body), fields)
 		}
 		return verified, err
 	}), nil

@@ -5,8 +5,8 @@
 //
 // A Source is a name in the path, a Verifier that decides whether a request is
 // genuine, and a Caster that makes events of it, or none. The package has Verifiers for
-// GitHub, GitLab, Stripe, Slack, Standard Webhooks and any HMAC; any other Verifier is
-// a function.
+// GitHub, GitLab, Stripe, Slack, Standard Webhooks and any HMAC, and for Google's Pub/Sub, Eventarc
+// and Cloud Scheduler, whose requests carry a token; any other Verifier is a function.
 //
 // # Guarantees
 //
@@ -32,7 +32,7 @@
 // a secret, a signature or a body:
 //
 //	400  the body broke off, or no event can be made of it
-//	401  not genuine, too old, or repeated headers
+//	401  not genuine, too old, an expired token, or repeated headers
 //	404  no such source, or the path has no canvas
 //	405  not POST
 //	408  the body took longer than Config.ReadTimeout
@@ -41,7 +41,7 @@
 //	422  the queue does not accept such events
 //	429  Config.Check refused the events of a source with RefuseOverLimit; with Retry-After
 //	500  the Caster failed
-//	503  the database failed, or Config.Check did
+//	503  the database failed, or Config.Check did, or the keys of an issuer of tokens cannot be got
 //
 // Which senders try again after a refusal or a lost answer is up to them, and many count 4xx as final: GitHub tries
 // nothing again by itself, and GitLab disables a webhook that goes on failing; Slack tries three times more within the

@@ -2,18 +2,16 @@ package webhook
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
-	"unicode"
 
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/shortkey"
 )
 
 // emitTimeout bounds the transaction: senders do not wait longer.
@@ -95,10 +93,5 @@ func (h *Handler) emit(ctx context.Context, r *Request, events []eventqueue.NewE
 // deliveryKey is the unique key of a delivery. For an id that cannot be a key it has
 // the hash of the id.
 func deliveryKey(r *Request) string {
-	id := r.Delivery
-	if len(id) > 128 || slices.ContainsFunc([]rune(id), func(c rune) bool { return c == unicode.ReplacementChar || unicode.IsControl(c) }) {
-		sum := sha256.Sum256([]byte(id))
-		id = "sha256:" + hex.EncodeToString(sum[:])
-	}
-	return "webhook " + r.Source + " " + id
+	return "webhook " + r.Source + " " + shortkey.Of(r.Delivery, 128)
 }

@@ -158,13 +158,25 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, log *zap.Logge
 	_ = control.SetReadDeadline(time.Time{})
 	request := &Request{Canvas: canvas, Source: source.Name, Header: r.Header, Body: body, Received: h.config.Clock()}
 	if request.Verified, err = source.Verifier.Verify(request); err != nil {
-		return nil, "", refuse(http.StatusUnauthorized, err)
+		return nil, "", unverified(err)
 	}
 	if request.Reply != nil {
 		return request.Reply, Ignored, nil
 	}
 	outcome, refused = h.take(r.Context(), source, request, log)
 	return nil, outcome, refused
+}
+
+// unverified refuses a request by the error of its Verifier.
+func unverified(err error) *refusal {
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return busy(err)
+	case errors.Is(err, ErrUnusable):
+		return refuse(http.StatusBadRequest, err)
+	default:
+		return refuse(http.StatusUnauthorized, err)
+	}
 }
 
 // sourceOf finds the source that a request is for.

@@ -21,8 +21,11 @@ func TestEveryRegisteredSchemeIsUsable(t *testing.T) {
 	}
 	for _, name := range webhook.Schemes() {
 		options := webhook.SchemeOptions{Secrets: []string{"c2VjcmV0"}}
-		if name == "hmac" {
+		switch name {
+		case "hmac":
 			options.HMAC = map[string]string{"header": "X-Signature"}
+		case "cloud-scheduler", "eventarc", "pubsub":
+			options = webhook.SchemeOptions{OIDC: &webhook.OIDC{Audience: "https://a", ServiceAccounts: []string{"a@b"}}}
 		}
 		verifier, err := webhook.NewVerifier(name, options)
 		if err != nil {
@@ -39,7 +42,7 @@ func TestEveryRegisteredSchemeIsUsable(t *testing.T) {
 		}
 	}
 	_, err = webhook.NewVerifier("guthub", webhook.SchemeOptions{Secrets: []string{"x"}})
-	if want := `scheme "guthub": it must be github, gitlab, gitlab-token, hmac, slack, standard or stripe`; err == nil || err.Error() != want {
+	if want := `scheme "guthub": it must be cloud-scheduler, eventarc, github, gitlab, gitlab-token, hmac, pubsub, slack, standard or stripe`; err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 }
@@ -56,6 +59,9 @@ func TestOptionsOfOtherSchemesAreRefused(t *testing.T) {
 		"hmac without keys":         {"hmac", webhook.SchemeOptions{Secrets: secrets}, "go together"},
 		"keys without hmac":         {"github", webhook.SchemeOptions{Secrets: secrets, HMAC: map[string]string{"header": "X"}}, "go together"},
 		"trust where all is signed": {"stripe", webhook.SchemeOptions{Secrets: secrets, TrustUnsignedID: true}, "trust_unsigned_id is for"},
+		"tokens without oidc":       {"pubsub", webhook.SchemeOptions{Secrets: secrets}, "scheme pubsub: oidc is missing"},
+		"tokens and secrets":        {"eventarc", webhook.SchemeOptions{Secrets: secrets, OIDC: &webhook.OIDC{}}, "remove secrets"},
+		"oidc for another":          {"stripe", webhook.SchemeOptions{Secrets: secrets, OIDC: &webhook.OIDC{}}, "scheme stripe: oidc is for"},
 	} {
 		if _, err := webhook.NewVerifier(c.scheme, c.options); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want one that says %q", name, err, c.want)

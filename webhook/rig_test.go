@@ -100,10 +100,12 @@ type inbox struct {
 // stored is an event in the database.
 type stored struct {
 	eventqueue.HandlerKey
-	Canvas    eventqueue.CanvasID
-	Value     string
-	UniqueKey string
-	UniqueFor time.Duration
+	Canvas      eventqueue.CanvasID
+	Value       string
+	UniqueKey   string
+	UniqueFor   time.Duration
+	OrderingKey string
+	Attributes  map[string]string
 }
 
 func (s *inbox) Insert(_ context.Context, _ eventqueue.DB, events []eventqueue.NewEvent, _ eventqueue.NotifyMode) (inserted []eventqueue.Inserted, err error) {
@@ -120,7 +122,7 @@ func (s *inbox) Insert(_ context.Context, _ eventqueue.DB, events []eventqueue.N
 			inserted = append(inserted, eventqueue.Inserted{ID: eventqueue.EventID(i + 1), Repeat: true})
 			continue
 		}
-		s.events = append(s.events, stored{e.Handler(), e.Canvas, string(e.Value), e.UniqueKey, e.UniqueFor})
+		s.events = append(s.events, stored{e.Handler(), e.Canvas, string(e.Value), e.UniqueKey, e.UniqueFor, e.OrderingKey, e.Attributes})
 		inserted = append(inserted, eventqueue.Inserted{ID: eventqueue.EventID(len(s.events)), MustNotify: true})
 	}
 	return inserted, s.after

@@ -17,12 +17,15 @@ type SchemeOptions struct {
 	// HMAC are the fields of HMAC, by their names in the handlers file. Only the scheme
 	// hmac has them.
 	HMAC map[string]string
+	// OIDC is for the schemes cloud-scheduler, eventarc and pubsub, which have no Secrets.
+	OIDC *OIDC
 }
 
 // scheme makes the Verifier of a source.
 type scheme struct {
 	verifier func(SchemeOptions) (Verifier, error)
 	trusts   bool // it accepts TrustUnsignedID
+	tokens   bool // its requests carry a token of OIDC
 }
 
 // schemes has the schemes by their names in handlers files. The file of each registers it.
@@ -34,6 +37,10 @@ func register(name string, verifier func(secrets ...string) (Verifier, error)) {
 
 func registerTrusting(name string, verifier func(SchemeOptions) (Verifier, error)) {
 	schemes[name] = scheme{verifier: verifier, trusts: true}
+}
+
+func registerTokens(name string, verifier func(OIDC) (Verifier, error)) {
+	schemes[name] = scheme{tokens: true, verifier: func(o SchemeOptions) (Verifier, error) { return verifier(*o.OIDC) }}
 }
 
 // Schemes lists the names of the schemes that NewVerifier knows, in order.
@@ -52,6 +59,12 @@ func NewVerifier(name string, options SchemeOptions) (Verifier, error) {
 		names := Schemes()
 		last := len(names) - 1
 		return nil, fmt.Errorf("scheme %q: it must be %s or %s", name, strings.Join(names[:last], ", "), names[last])
+	case s.tokens && options.OIDC == nil:
+		return nil, fmt.Errorf("scheme %s: oidc is missing: say which tokens are accepted, as {audience: …, service_accounts: […]}", name)
+	case s.tokens && len(options.Secrets) > 0:
+		return nil, fmt.Errorf("scheme %s: its requests carry a token, and no secret signs them: remove secrets", name)
+	case !s.tokens && options.OIDC != nil:
+		return nil, fmt.Errorf("scheme %s: oidc is for the schemes cloud-scheduler, eventarc and pubsub: remove it", name)
 	}
 	return s.verifier(options)
 }

@@ -63,6 +63,13 @@ type Verified struct {
 	// Type is the sender's name for this type of event, if it has one.
 	Type string
 
+	// Value, if not nil, is the value of the event that ToHandler makes, in place of the body: for schemes that
+	// wrap it.
+	Value []byte
+	// OrderingKey and Attributes are those of the event that ToHandler makes.
+	OrderingKey string
+	Attributes  map[string]string
+
 	// Reply, if not nil, is the answer to a request that is part of the scheme, such as
 	// a challenge: no event is emitted.
 	Reply []byte
@@ -70,7 +77,8 @@ type Verified struct {
 
 // Verifier decides whether a request is genuine. It must not interpret the body
 // before that. Its error says what is wrong, without secrets and signatures; it is
-// logged, and not sent. A Verifier is used concurrently.
+// logged, and not sent. It wraps ErrUnavailable if nobody can say at the moment, and
+// ErrUnusable for a request that is genuine. A Verifier is used concurrently.
 type Verifier interface {
 	Verify(r *Request) (Verified, error)
 }
@@ -89,18 +97,32 @@ func (f VerifierFunc) Verify(r *Request) (Verified, error) { return f(r) }
 // error the sender may try again. A Caster is used concurrently.
 type Caster func(ctx context.Context, r *Request) ([]eventqueue.NewEvent, error)
 
-// ErrUnusable is returned, wrapped or not, by a Caster for a genuine request of which
-// it can make no event. The answer is 400.
+// ErrUnusable is returned, wrapped or not, by a Caster, or a Verifier, for a genuine request of
+// which it can make no event. The answer is 400.
 var ErrUnusable = errors.New("the request cannot be made an event")
 
-// ToHandler casts each request to one event for a handler, with the body as its
-// value, which has to be JSON.
+// ErrUnavailable is returned, wrapped or not, by a Verifier that could not find out whether a
+// request is genuine. The answer is 503, after which senders try again.
+var ErrUnavailable = errors.New("nobody can say at the moment whether the request is genuine")
+
+// payload is what the scheme wraps, or else the body.
+func (v Verified) payload(body []byte) []byte {
+	if v.Value != nil {
+		return v.Value
+	}
+	return body
+}
+
+// ToHandler casts each request to one event for a handler, with the body, or what the
+// scheme has found in it, as its value, which has to be JSON.
 func ToHandler(key eventqueue.HandlerKey) Caster {
 	return func(_ context.Context, r *Request) ([]eventqueue.NewEvent, error) {
-		if !json.Valid(r.Body) {
-			return nil, fmt.Errorf("%w: the body is not JSON; have the sender send application/json", ErrUnusable)
+		value := r.payload(r.Body)
+		if !json.Valid(value) {
+			return nil, fmt.Errorf("%w: the body, or the data of the message, is not JSON; have the sender send application/json", ErrUnusable)
 		}
-		return []eventqueue.NewEvent{{Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: r.Body}}, nil
+		return []eventqueue.NewEvent{{Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: value,
+			OrderingKey: r.OrderingKey, Attributes: r.Attributes}}, nil
 	}
 }
 

@@ -49,9 +49,12 @@ func (a Actor) Validate() error {
 	}
 }
 
+// CancelRun is the action of a cancellation of an event that runs, whose worker was asked to end the run.
+const CancelRun = "cancel_run"
+
 // Change is an entry of the audit log.
 type Change struct {
-	// Action is the verb, as in pause.
+	// Action is the verb, as in pause, or CancelRun.
 	Action string
 	// Canvas is the canvas of the changed object; nil if it belongs to none, or to several.
 	Canvas *eventqueue.CanvasID

@@ -43,6 +43,9 @@
 //	address
 //	anything else               a failed attempt
 //
+// Of these, 401, 403, 404, 429 and 5xx, and no answer, count for the circuit breaker of the handler
+// (eventqueue.Unavailable).
+//
 // The status decides; a failure while the body of the answer is read changes
 // nothing. Retry-After is seconds or a date, which is read relative to the Date
 // of the same answer; it counts as at least 1 second, so that a target cannot

@@ -13,6 +13,9 @@ import (
 // MaxFileBytes is the size of the largest handlers file that is read.
 const MaxFileBytes = 1 << 20
 
+// DefaultBreakerAfter is the BreakerAfter of the policy of a handler of the file that sets none.
+const DefaultBreakerAfter = 20
+
 // File is a valid handlers file.
 type File struct {
 	// Name is the path that it was read from, for messages.
@@ -21,6 +24,8 @@ type File struct {
 	Entries []Entry
 	// Webhooks are the sources of webhooks, in the order of the file.
 	Webhooks []WebhookEntry
+	// Subscriptions are those of other services whose messages become events, in the order of the file.
+	Subscriptions []SubscriptionEntry
 }
 
 // Entry maps one handler to its target. An optional field is zero when it is absent,
@@ -48,6 +53,9 @@ type Entry struct {
 	// nil means the default. MinSnooze is the shortest snooze; 0 means the default.
 	MaxSnoozes *int
 	MinSnooze  time.Duration
+	// BreakerAfter is after how many runs in a row that did not reach the target its circuit breaker opens;
+	// nil means DefaultBreakerAfter, and 0 never.
+	BreakerAfter *int
 
 	// Audience is the audience of the identity token of requests; "" sends none.
 	Audience string
@@ -68,7 +76,10 @@ func (e Entry) Target() string { return e.target.String() }
 // Policy is the policy of the entry's handler.
 func (e Entry) Policy() eventqueue.Policy {
 	policy := eventqueue.Policy{Timeout: e.Timeout, MaxRetries: e.MaxRetries, OrderHold: e.OrderHold,
-		MaxSnoozes: e.MaxSnoozes, MinSnooze: e.MinSnooze}
+		MaxSnoozes: e.MaxSnoozes, MinSnooze: e.MinSnooze, BreakerAfter: DefaultBreakerAfter}
+	if e.BreakerAfter != nil {
+		policy.BreakerAfter = *e.BreakerAfter
+	}
 	if e.BackoffMax > 0 {
 		policy.Backoff = eventqueue.Exponential(e.BackoffBase, e.BackoffMax)
 	}
@@ -89,11 +100,11 @@ func Load(path string) (*File, error) {
 // messages. It retains no part of data.
 func Parse(name string, data []byte) (*File, error) {
 	p := &parser{problems: problems{file: name}}
-	entries, webhooks := p.parse(data)
+	entries, webhooks, subscriptions := p.parse(data)
 	if err := p.problems.err(); err != nil {
 		return nil, err
 	}
-	return &File{Name: name, Entries: entries, Webhooks: webhooks}, nil
+	return &File{Name: name, Entries: entries, Webhooks: webhooks, Subscriptions: subscriptions}, nil
 }
 
 // Shared is common to the targets of a file.

@@ -92,12 +92,12 @@ func TestParseReadsEverything(t *testing.T) {
 
 func TestEntrySetsItsPolicy(t *testing.T) {
 	t.Parallel()
-	if p := (Entry{}).Policy(); p.Timeout != 0 || p.MaxRetries != nil || p.Backoff != nil || p.OrderHold != nil {
+	if p := (Entry{}).Policy(); p.Timeout != 0 || p.MaxRetries != nil || p.Backoff != nil || p.OrderHold != nil || p.BreakerAfter != DefaultBreakerAfter {
 		t.Errorf("an entry without options does not leave the defaults to eventqueue: %+v", p)
 	}
 	retries, hold := 5, time.Duration(0)
-	p := Entry{Timeout: time.Second, MaxRetries: &retries, BackoffBase: 10 * time.Second, BackoffMax: 10 * time.Second, OrderHold: &hold}.Policy()
-	if p.Timeout != time.Second || *p.MaxRetries != 5 || p.OrderHold == nil || *p.OrderHold != 0 {
+	p := Entry{Timeout: time.Second, MaxRetries: &retries, BackoffBase: 10 * time.Second, BackoffMax: 10 * time.Second, OrderHold: &hold, BreakerAfter: new(0)}.Policy()
+	if p.Timeout != time.Second || p.BreakerAfter != 0 || *p.MaxRetries != 5 || p.OrderHold == nil || *p.OrderHold != 0 {
 		t.Errorf("got %+v", p)
 	}
 	if wait := p.Backoff(3); wait < 8*time.Second || wait > 12*time.Second {

@@ -12,24 +12,27 @@ import (
 
 // Keys of a handlers file.
 const (
-	keyHandlers   = "handlers"
-	keyWebhooks   = "webhooks"
-	keyModule     = "module"
-	keyName       = "name"
-	keyModifier   = "modifier"
-	keyCanvas     = "canvas"
-	keyURL        = "url"
-	keyTimeout    = "timeout"
-	keyMaxRetries = "max_retries"
-	keyBackoff    = "backoff"
-	keyOrderHold  = "order_hold"
-	keyMaxSnoozes = "max_snoozes"
-	keyMinSnooze  = "min_snooze"
-	keyAuth       = "auth"
-	keyHeaders    = "headers"
-	keySignature  = "signature"
-	keyBase       = "base"
-	keyMax        = "max"
+	keyHandlers     = "handlers"
+	keyWebhooks     = "webhooks"
+	keySources      = "subscriptions"
+	keySubscription = "subscription"
+	keyModule       = "module"
+	keyName         = "name"
+	keyModifier     = "modifier"
+	keyCanvas       = "canvas"
+	keyURL          = "url"
+	keyTimeout      = "timeout"
+	keyMaxRetries   = "max_retries"
+	keyBackoff      = "backoff"
+	keyOrderHold    = "order_hold"
+	keyMaxSnoozes   = "max_snoozes"
+	keyMinSnooze    = "min_snooze"
+	keyBreaker      = "breaker_after"
+	keyAuth         = "auth"
+	keyHeaders      = "headers"
+	keySignature    = "signature"
+	keyBase         = "base"
+	keyMax          = "max"
 )
 
 // parser reads a handlers file and continues after a mistake, so that all mistakes
@@ -40,7 +43,7 @@ type parser struct {
 }
 
 // parse returns the entries; they are valid if and only if there are no problems.
-func (p *parser) parse(data []byte) ([]Entry, []WebhookEntry) {
+func (p *parser) parse(data []byte) (entries []Entry, webhooks []WebhookEntry, subscriptions []SubscriptionEntry) {
 	root := yamlfile.Document(yamlfile.Source{
 		Data:     data,
 		MaxBytes: MaxFileBytes,
@@ -48,13 +51,13 @@ func (p *parser) parse(data []byte) ([]Entry, []WebhookEntry) {
 		Second:   "put all handlers into one list, without ---",
 	}, p.problems.add)
 	if root == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	fields, ok := p.mapping(root, "the file", keyHandlers, keyWebhooks)
+	fields, ok := p.mapping(root, "the file", keyHandlers, keyWebhooks, keySources)
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return p.handlers(root, fields), p.webhooks(fields)
+	return p.handlers(root, fields), p.webhooks(fields), p.subscriptions(fields)
 }
 
 func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry {
@@ -81,7 +84,7 @@ func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry
 func (p *parser) entry(item *yaml.Node) Entry {
 	e := Entry{Line: item.Line}
 	fields, ok := p.mapping(yamlfile.Resolve(item), "a handler",
-		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyOrderHold, keyMaxSnoozes, keyMinSnooze,
+		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyOrderHold, keyMaxSnoozes, keyMinSnooze, keyBreaker,
 		keyAuth, keyHeaders, keySignature)
 	if !ok {
 		return e
@@ -103,6 +106,7 @@ func (p *parser) entry(item *yaml.Node) Entry {
 	p.orderHold(fields, &e.OrderHold)
 	p.count(fields, keyMaxSnoozes, "that a snooze is a failed attempt", eventqueue.MostSnoozes, &e.MaxSnoozes)
 	p.minSnooze(fields, &e.MinSnooze)
+	p.count(fields, keyBreaker, "no circuit breaker", math.MaxInt32, &e.BreakerAfter)
 	p.auth(fields, &e)
 	p.headers(fields, &e)
 	p.signature(fields, &e)
@@ -144,4 +148,47 @@ func (p *parser) require(line int, fields map[string]*yaml.Node, keys ...string)
 // are unknown or duplicate. what names the mapping in messages.
 func (p *parser) mapping(n *yaml.Node, what string, known ...string) (map[string]*yaml.Node, bool) {
 	return yamlfile.Mapping(n, what, p.problems.add, known...)
+}
+
+func (p *parser) subscriptions(fields map[string]*yaml.Node) []SubscriptionEntry {
+	list := yamlfile.Resolve(fields[keySources])
+	switch {
+	case list == nil:
+		return nil
+	case list.Kind != yaml.SequenceNode:
+		p.problems.add(list.Line, "%q is %s: make it a list, one subscription after each dash", keySources, yamlfile.KindOf(list))
+		return nil
+	}
+	entries := make([]SubscriptionEntry, len(list.Content))
+	seen := map[string]int{}
+	for i, item := range list.Content {
+		e := p.subscription(item)
+		entries[i] = e
+		if first, taken := seen[e.Subscription]; taken && e.Subscription != "" {
+			p.problems.add(e.Line, "subscription %s is there already, in line %d: each would get a part of the messages; remove one of the two", e.Subscription, first)
+		}
+		seen[e.Subscription] = e.Line
+	}
+	return entries
+}
+
+func (p *parser) subscription(item *yaml.Node) SubscriptionEntry {
+	e := SubscriptionEntry{Line: item.Line}
+	fields, ok := p.mapping(yamlfile.Resolve(item), "a subscription", keySubscription, keyCanvas, keyModule, keyName, keyModifier)
+	if !ok {
+		return e
+	}
+	for _, key := range []string{keySubscription, keyCanvas, keyModule, keyName, keyModifier} {
+		if fields[key] == nil {
+			p.problems.add(e.Line, "%s is missing: add it to this subscription", key)
+		}
+	}
+	if text, ok := p.text(fields, keySubscription); ok {
+		e.Subscription = text.Value
+	}
+	p.canvas(fields, &e.Canvas)
+	p.name(fields, keyModule, &e.Key.Module)
+	p.name(fields, keyName, &e.Key.Name)
+	p.name(fields, keyModifier, &e.Key.Modifier)
+	return e
 }

@@ -101,7 +101,7 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	}
 	token, err := t.credentials.apply(ctx, request, event)
 	if err != nil {
-		return fmt.Errorf("POST %s: not sent: %w", t.to, err)
+		return unanswered(ctx, fmt.Errorf("POST %s: not sent: %w", t.to, err))
 	}
 	response, err := t.client.Do(request)
 	var refused *AddressError
@@ -111,7 +111,7 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	case err != nil && ctx.Err() == nil && brokenInHand(err):
 		return lostError{fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, err))}
 	case err != nil:
-		return fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, err))
+		return unanswered(ctx, fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, err)))
 	}
 	received := time.Now()
 	tooSlow := time.AfterFunc(t.bodyTime, cancel)
@@ -131,6 +131,14 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 		return fmt.Errorf("POST %s: %w", t.to, err)
 	}
 	return nil
+}
+
+// unanswered says that the target counts as away, unless the run ended for a reason of its worker's.
+func unanswered(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), eventqueue.ErrTimeout) {
+		return err
+	}
+	return eventqueue.Unavailable(err, 0)
 }
 
 // lostError is the error of a run that the target had in hand when its connections broke, as when its process dies: because

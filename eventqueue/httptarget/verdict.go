@@ -28,9 +28,21 @@ type answer struct {
 	received time.Time // serves to read a Retry-After when the answer has no Date
 }
 
-// verdict returns what an answer means for the event, in the terms of eventqueue.Handler.
-// It is a pure function.
+// verdict returns what an answer means for the event, in the terms of eventqueue.Handler, and whether
+// the target counts as away. It is a pure function.
 func verdict(a answer) error {
+	err := verdictOnEvent(a)
+	switch {
+	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden, a.status == http.StatusNotFound,
+		a.status == http.StatusTooManyRequests, a.status >= 500:
+		wait, _ := retryAfter(a.header, a.received)
+		return eventqueue.Unavailable(err, wait)
+	default:
+		return err
+	}
+}
+
+func verdictOnEvent(a answer) error {
 	switch {
 	case a.status >= 200 && a.status <= 299:
 		return nil

@@ -62,6 +62,23 @@ func TestVerdictByStatus(t *testing.T) {
 	}
 }
 
+// What a target answers to everything while it is away counts for the circuit breaker, with the time that it asks for.
+func TestVerdictSaysWhichAnswersAreOfATargetThatIsAway(t *testing.T) {
+	t.Parallel()
+	header := http.Header{"Retry-After": {"30"}}
+	for status, want := range map[int]bool{
+		200: false, 204: false, 301: false, 400: false, 408: false, 409: false, 410: false, 422: false,
+		401: true, 403: true, 404: true, 429: true, 500: true, 502: true, 503: true, 504: true, 599: true,
+	} {
+		var away interface{ Unavailable() time.Duration }
+		if got := errors.As(verdict(answer{status: status, header: header}), &away); got != want {
+			t.Errorf("%d: away: %t, want %t", status, got, want)
+		} else if got && away.Unavailable() != 30*time.Second {
+			t.Errorf("%d: the target is left alone for %s", status, away.Unavailable())
+		}
+	}
+}
+
 func TestVerdictHonoursRetryAfterOfTheTwoStatusesOnly(t *testing.T) {
 	t.Parallel()
 	header := http.Header{"Retry-After": {"30"}}

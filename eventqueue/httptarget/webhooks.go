@@ -2,11 +2,13 @@ package httptarget
 
 import (
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/yamlfile"
+	"eventsv2/webhook"
 )
 
 // Keys of a source of webhooks.
@@ -19,6 +21,9 @@ const (
 	keyTypes           = "type_fields"
 	keyTrustUnsignedID = "trust_unsigned_id"
 	keyOverLimit       = "over_limit"
+	keyServiceAccounts = "service_accounts"
+	keyIssuer          = "issuer"
+	keyKeys            = "keys"
 )
 
 // WebhookEntry is one source of webhooks. Package webhook knows what its scheme means;
@@ -31,9 +36,10 @@ type WebhookEntry struct {
 	Source string
 	Canvas eventqueue.CanvasID
 	// Scheme is the name of the way in which requests are verified, Secrets are names of
-	// environment variables.
+	// environment variables. Without Secrets, OIDC says which tokens are accepted.
 	Scheme  string
 	Secrets []string
+	OIDC    *webhook.OIDC
 	// HMAC are the fields of a scheme of the sender's own.
 	HMAC map[string]string
 	// TypeFields are the fields of the body with the type of event; none means those of
@@ -79,14 +85,17 @@ func (p *parser) webhooks(fields map[string]*yaml.Node) []WebhookEntry {
 
 func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	e := WebhookEntry{Line: item.Line}
-	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyHMAC, keyTypes, keyTrustUnsignedID, keyOverLimit, keyModule, keyName, keyNames, keyModifier)
+	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyOIDC, keyHMAC, keyTypes, keyTrustUnsignedID, keyOverLimit, keyModule, keyName, keyNames, keyModifier)
 	if !ok {
 		return e
 	}
-	for _, key := range []string{keySource, keyScheme, keySecrets, keyModule, keyModifier} {
+	for _, key := range []string{keySource, keyScheme, keyModule, keyModifier} {
 		if fields[key] == nil {
 			p.problems.add(e.Line, "%s is missing: add it to this source", key)
 		}
+	}
+	if fields[keySecrets] == nil && fields[keyOIDC] == nil {
+		p.problems.add(e.Line, "%s is missing: add it to this source, or %s if its requests carry a token", keySecrets, keyOIDC)
 	}
 	p.name(fields, keySource, &e.Source)
 	p.name(fields, keyScheme, &e.Scheme)
@@ -94,6 +103,7 @@ func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	p.name(fields, keyModifier, &e.Key.Modifier)
 	p.canvas(fields, &e.Canvas)
 	e.Secrets = p.secrets(fields)
+	e.OIDC = p.oidc(fields)
 	e.TypeFields = p.typeFields(fields)
 	e.TrustUnsignedID = p.flag(fields, keyTrustUnsignedID)
 	e.RefuseOverLimit = p.overLimit(fields)
@@ -132,31 +142,66 @@ func (p *parser) secrets(fields map[string]*yaml.Node) (names []string) {
 			p.problems.add(item.Line, "secret %d is not the name of a variable: put the secret into the environment, and name the variable here, in capitals", i+1)
 			continue
 		}
+		if slices.Contains(names, item.Value) {
+			p.problems.add(item.Line, "secret %s is there twice: name the other variable, or remove one of the two", item.Value)
+		}
 		names = append(names, item.Value)
 	}
 	return names
 }
 
+// oidc reads which tokens are accepted; what makes no sense, package webhook says.
+func (p *parser) oidc(fields map[string]*yaml.Node) *webhook.OIDC {
+	n := yamlfile.Resolve(fields[keyOIDC])
+	if n == nil {
+		return nil
+	}
+	of, ok := p.mapping(n, keyOIDC, keyAudience, keyServiceAccounts, keyIssuer, keyKeys)
+	if !ok {
+		return nil
+	}
+	accepted := &webhook.OIDC{}
+	for _, part := range []struct {
+		key  string
+		into *string
+	}{{keyAudience, &accepted.Audience}, {keyIssuer, &accepted.Issuer}, {keyKeys, &accepted.Keys}} {
+		if text, ok := p.text(of, part.key); ok {
+			*part.into = text.Value
+		}
+	}
+	accepted.ServiceAccounts = p.list(of, keyServiceAccounts, "e-mails like [push@my-project.iam.gserviceaccount.com]", "e-mail")
+	return accepted
+}
+
 // typeFields reads where the body of a request has its type.
-func (p *parser) typeFields(fields map[string]*yaml.Node) (names []string) {
+func (p *parser) typeFields(fields map[string]*yaml.Node) []string {
 	n := yamlfile.Resolve(fields[keyTypes])
+	if n != nil && n.Kind == yaml.SequenceNode && fields[keyNames] == nil {
+		p.problems.add(n.Line, "%s goes with %s, which say what becomes of each type", keyTypes, keyNames)
+	}
+	return p.list(fields, keyTypes, "fields of the body like [object_kind] or [event.type]", "field")
+}
+
+// list reads different texts. example shows them, and item names one of them, in messages.
+func (p *parser) list(fields map[string]*yaml.Node, key, example, item string) (texts []string) {
+	n := yamlfile.Resolve(fields[key])
 	if n == nil {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		p.problems.add(n.Line, "%s is no list: write fields of the body like [object_kind] or [event.type]", keyTypes)
+		p.problems.add(n.Line, "%s is no list: write %s", key, example)
 		return nil
 	}
-	if fields[keyNames] == nil {
-		p.problems.add(n.Line, "%s goes with %s, which say what becomes of each type", keyTypes, keyNames)
-	}
-	for i, item := range n.Content {
-		name := fmt.Sprintf("field %d of %s", i+1, keyTypes)
-		if text, ok := p.text(map[string]*yaml.Node{name: item}, name); ok {
-			names = append(names, text.Value)
+	for i, node := range n.Content {
+		name := fmt.Sprintf("%s %d of %s", item, i+1, key)
+		if text, ok := p.text(map[string]*yaml.Node{name: node}, name); ok {
+			if slices.Contains(texts, text.Value) {
+				p.problems.add(text.Line, "%s: %q is there twice: remove one of the two", key, text.Value)
+			}
+			texts = append(texts, text.Value)
 		}
 	}
-	return names
+	return texts
 }
 
 // flag reads true or false; an absent one is false.

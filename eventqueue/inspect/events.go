@@ -57,6 +57,8 @@ type QueuedEvent struct {
 	LockValidFor time.Duration
 	// LastError is the error of the newest failed attempt; empty if there is none.
 	LastError string
+	// Cancellation is that of an event which an operator has cancelled while it ran, and which is not run again; nil if nobody has.
+	Cancellation *operate.Cancellation
 	// OrderingKey and UniqueKey are empty for an event without one.
 	OrderingKey, UniqueKey string
 	// AsOf is the database's clock, by which State was decided.
@@ -75,6 +77,7 @@ WITH clock AS MATERIALIZED (
     SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.value, e.retries, e.attempts,
         least(greatest(e.delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until,
         e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, coalesce(e.unique_key, '') AS unique_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun, coalesce(e.suspect, 0) AS company,
+        CASE WHEN e.cancellation IS DISTINCT FROM NULL THEN ARRAY[coalesce((e.cancellation).reason, ''), coalesce((e.cancellation).actor, '')] END AS cancellation,
         e.parent_id, e.attributes,` + stateSQL + ` AS state
     FROM clock CROSS JOIN events_v2 e
     CROSS JOIN LATERAL (SELECT ` + mayrun.RuleSQL("e") + ` AS rule) AS r
@@ -82,7 +85,7 @@ WITH clock AS MATERIALIZED (
 SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, enqueued_at, locked_at, notified_at,
     octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, unique_key, claim_id, begun, company,
     coalesce((SELECT a.error FROM event_attempts a WHERE a.event_id = shown.id ORDER BY a.attempt DESC LIMIT 1), ''),
-    coalesce(parent_id, 0), attributes::text, valid_for
+    coalesce(parent_id, 0), attributes::text, valid_for, cancellation
 FROM shown
 WHERE ` + filterSQL
 
@@ -121,9 +124,13 @@ func (r *Reader) List(ctx context.Context, filter Filter, state State, newest bo
 
 func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
 	var text []byte
+	var cancellation []string
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
 		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.UniqueKey, &e.ClaimID, &e.Begun, &e.Company,
-		&e.LastError, &e.ParentID, &text, &e.LockValidFor)
+		&e.LastError, &e.ParentID, &text, &e.LockValidFor, &cancellation)
+	if len(cancellation) == 2 {
+		e.Cancellation = &operate.Cancellation{Reason: cancellation[0], Actor: cancellation[1]}
+	}
 	e.Attributes = attributes.Decode(text)
 	return e, err
 }

@@ -13,18 +13,15 @@ import (
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/mayrun"
+	"eventsv2/internal/workerhandlers"
 )
-
-// Cancelled is the label of an event that an operator cancelled while it waited. It is no arrow of the state machine:
-// no worker leads an event there.
-const Cancelled machine.Label = "Cancelled"
 
 // Reason is one thing that keeps an event from running now, or that it does run or has ended.
 type Reason struct {
 	// Label is the arrow of the state machine that a worker would follow last if it tried the event now
 	// and the reasons before this one were gone. A delay has the label that put the event off, where that is
 	// known: RetryAllowed, Snoozed or OverLimit. An event that nothing keeps from running has Claimed, and one that
-	// was cancelled has Cancelled.
+	// was cancelled has Cancelled, also one that was cancelled while it waited, to which no worker has led it.
 	Label machine.Label
 	// Why is a sentence that says what keeps the event, and Remedy one that says what would change that.
 	Why, Remedy string
@@ -99,7 +96,12 @@ type facts struct {
 	// live is how many workers run, and knowing how many of them have the event's handler. lastKnew
 	// is the last worker that had it, if none of those that run has.
 	live, knowing int
-	lastKnew      *Worker
+	// away is of how many of these the handler's circuit breaker is open, and breaker is that which opened first.
+	away     int
+	breaker  *workerhandlers.Breaker
+	lastKnew *Worker
+	// workers are all that the database knows.
+	workers []Worker
 	// slots counts the slots of the workers with the handler, if all are in use.
 	slots WorkerSlots
 	// writer is the session whose transaction is writing the event's row, or has locked it; nil if there is none.
@@ -151,12 +153,8 @@ func (f *facts) read(ctx context.Context, db eventqueue.DB) error {
 	return err
 }
 
-func scanRate(row pgx.CollectableRow) (l operate.RateStatus, err error) {
-	err = row.Scan((*[16]byte)(&l.Canvas), &l.Module, &l.Name, &l.PerMinute, &l.PerDay, &l.Mode, &l.MinuteUsed, &l.DayUsed, &l.MinuteLeft, &l.DayLeft, &l.Waiting)
-	return l, err
-}
-
 func (f *facts) countWorkers(workers []Worker) {
+	f.workers = workers
 	full := true
 	for i, w := range workers {
 		knows := w.Handlers.Has(f.shown.Queued.Canvas, f.shown.Queued.Handler())
@@ -166,6 +164,7 @@ func (f *facts) countWorkers(workers []Worker) {
 		case w.State == WorkerLive && knows:
 			f.live++
 			f.knowing++
+			f.meet(w.breaker(f.shown.Queued.Canvas, f.shown.Queued.Handler()))
 			full = full && w.Slots.Full()
 			f.slots.add(w.Slots)
 		case w.State == WorkerLive:
@@ -223,6 +222,9 @@ func (f *facts) machine() machine.Facts {
 		return machine.Facts{}
 	}
 	m := machine.Facts{Present: true, HandlerKnown: f.knowing > 0 || f.runs(), Delay: e.DelayUntil.Sub(e.AsOf), Waits: f.shown.Group != nil}
+	if f.away > 0 && f.away == f.knowing {
+		m.BreakerOpen = 1 // for how long is known to the workers alone
+	}
 	m.Rule = f.strongest(operate.RuleKinds())
 	if e.LockedAt != nil {
 		m.LockRemaining = f.lockExpires().Sub(e.AsOf)
@@ -260,6 +262,9 @@ func (f *facts) reasons() (all []Reason) {
 		case machine.DelayNotYet:
 			all = append(all, f.delayed())
 			m.Delay = 0
+		case machine.BreakerOpen:
+			all = append(all, f.targetAway())
+			m.BreakerOpen = 0
 		case machine.HandlerUnknown:
 			all = append(all, f.unknown())
 			m.HandlerKnown = true
@@ -273,7 +278,7 @@ func (f *facts) reasons() (all []Reason) {
 			if len(all) == 0 {
 				all = append(all, f.runnable(m.Lock))
 			}
-			all[0].Why += f.suspicion()
+			all[0].Why += f.suspicion() + f.cancelling()
 			return all
 		}
 	}

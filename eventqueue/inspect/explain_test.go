@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/workerhandlers"
 )
 
 // causes can keep an event from running, in the order in which a worker would meet them, after
@@ -120,8 +121,15 @@ func TestDeadWorkerRunsNoEvent(t *testing.T) {
 		want   []string // of the first reason
 		labels []machine.Label
 	}{
-		"live":                     {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive) }, []string{"The worker on pod-7 (v1.2.3, live) runs it now", "12:59:50Z (10s ago)", "ends by itself"}, locked},
-		"live, has not begun":      {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive); e.Begun = false }, []string{"runs it now", "If its run does not begin, the lock expires in 50s"}, locked},
+		"live":                {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive) }, []string{"The worker on pod-7 (v1.2.3, live) runs it now", "12:59:50Z (10s ago)", "ends by itself"}, locked},
+		"live, has not begun": {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive); e.Begun = false }, []string{"runs it now", "If its run does not begin, the lock expires in 50s"}, locked},
+		"live, and cancelled": {func(_ *facts, e *QueuedEvent) {
+			e.heldBy(WorkerLive)
+			e.Cancellation = &operate.Cancellation{Reason: "twice", Actor: "ada"}
+		},
+			[]string{"runs it now", "It was cancelled by ada while it ran, and is not run again: twice.", "CANCELLED when its handler returns an error"}, locked},
+		"dead, and cancelled": {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerDead); e.Cancellation = &operate.Cancellation{} },
+			[]string{"no longer runs", "It was cancelled while it ran, and is not run again."}, then},
 		"not known":                {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive); e.Holder = nil }, []string{"A worker runs it now"}, locked},
 		"live, and paused":         {func(f *facts, e *QueuedEvent) { e.heldBy(WorkerLive); f.rule(machine.PauseRule) }, []string{"runs it now"}, []machine.Label{machine.IsLocked, machine.Paused}},
 		"stopped":                  {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerStopped) }, []string{"(v1.2.3, stopped), which", "no longer runs"}, then},
@@ -176,8 +184,15 @@ var otherCauses = map[machine.Label]struct {
 		logged(LogFailed)(f, e)
 		f.shown.Logged.ForGood = true
 	}, []string{"It FAILED", "its handler refused it for good, with: no luck", "eventctl retry 7"}},
+	machine.Cancelled: {func(f *facts, e *QueuedEvent) {
+		logged(LogCancelled)(f, e)
+		f.shown.Logged.Actor, f.shown.Logged.Reason = "ada", "emitted twice"
+	}, []string{"It was cancelled 2026-01-01T12:59:00Z (1m0s ago) by ada, after 4 claims: emitted twice.", "eventctl retry 7"}},
 	machine.RetryTooMany: {logged(LogFailed), []string{"It FAILED", "after 4 claims, with: no luck", "eventctl retry 7"}},
-	machine.Claimed:      {func(*facts, *QueuedEvent) {}, []string{"Nothing keeps it from running; it was last notified 2026-01-01T12:59:59Z", "free slot"}},
+	machine.BreakerOpen: {func(f *facts, _ *QueuedEvent) {
+		f.knowing, f.away, f.breaker = 1, 1, &workerhandlers.Breaker{Since: start.Add(-time.Hour), Error: "POST https://shop: 503."}
+	}, []string{"its circuit breaker is open in the worker that has it: POST https://shop: 503. It opened 2026-01-01T12:00:00Z (1h0m ago).", "run by themselves"}},
+	machine.Claimed: {func(*facts, *QueuedEvent) {}, []string{"Nothing keeps it from running; it was last notified 2026-01-01T12:59:59Z", "free slot"}},
 }
 
 // passing are the labels that no event stays with: what an event is explained by when it was last met by one of them.
@@ -250,7 +265,7 @@ func TestCancellationIsExplained(t *testing.T) {
 			logged(LogCancelled)(f, f.shown.Queued)
 			l := f.shown.Logged
 			l.Attempts, l.Actor, l.Reason = c.attempts, c.actor, c.reason
-			f.reasons()[0].has(t, Cancelled, c.want, "To run it after all: eventctl retry 7")
+			f.reasons()[0].has(t, machine.Cancelled, c.want, "To run it after all: eventctl retry 7")
 		})
 	}
 }
@@ -294,6 +309,14 @@ func TestWorkersAreCounted(t *testing.T) {
 	f.reasons()[0].has(t, machine.HandlerUnknown, "has its handler", "the last that had it was on b")
 	f.countWorkers([]Worker{{State: WorkerLive, Handlers: has}})
 	f.reasons()[0].has(t, machine.Claimed)
+	open := []workerhandlers.Breaker{{Handler: workerhandlers.Of(eventqueue.CanvasHandler{Key: f.shown.Queued.Handler()}), Since: start.Add(-time.Minute), Error: "503"}}
+	f = free()
+	f.countWorkers([]Worker{{State: WorkerLive, Handlers: has, Breakers: open}, {State: WorkerLive, Handlers: has}})
+	f.reasons()[0].has(t, machine.Claimed)
+	f = free()
+	f.live, f.knowing = 0, 0
+	f.countWorkers([]Worker{{State: WorkerLive, Handlers: has, Breakers: open}, {State: WorkerDead, Handlers: has}, {State: WorkerLive, Handlers: has, Breakers: open}})
+	f.reasons()[0].has(t, machine.BreakerOpen, "open in all 2 workers that have it: 503. It opened 2026-01-01T12:59:00Z (1m0s ago).", "run by themselves")
 	f = free()
 	f.live, f.knowing = 0, 0
 	f.reasons()[0].has(t, machine.HandlerUnknown, "No worker runs.", "Start a worker with its handler WORKER/greet/_.")

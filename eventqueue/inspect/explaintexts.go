@@ -2,11 +2,9 @@ package inspect
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
+	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/humantime"
@@ -31,24 +29,40 @@ func (f *facts) ended() Reason {
 		return Reason{machine.RetryTooMany, fmt.Sprintf("It FAILED %s, after %s, with: %s", at(l.EndedAt, l.AsOf), claims(l.Attempts), firstLine(l.LastError)),
 			fmt.Sprintf("Fix the cause, then: eventctl retry %s", l.ID)}
 	default:
-		return Reason{Cancelled, f.cancelled(), fmt.Sprintf("To run it after all: eventctl retry %s", l.ID)}
+		return Reason{machine.Cancelled, f.cancelled(), fmt.Sprintf("To run it after all: eventctl retry %s", l.ID)}
 	}
 }
 
 // cancelled says by whom an event was cancelled, and why, as far as that is known.
 func (f *facts) cancelled() string {
 	l := f.shown.Logged
-	by, before, because := "", "before any worker had claimed it", ""
-	if l.Actor != "" {
-		by = " by " + printable(l.Actor)
-	}
+	before := "before any worker had claimed it"
 	if l.Attempts > 0 {
 		before = "after " + claims(l.Attempts)
 	}
-	if l.Reason != "" {
-		because = ": " + firstLine(l.Reason)
-	}
+	by, because := whoAndWhy(l.Actor, l.Reason)
 	return fmt.Sprintf("It was cancelled %s%s, %s%s.", at(l.EndedAt, l.AsOf), by, before, because)
+}
+
+// whoAndWhy is who cancelled an event, and why, as parts of a sentence; empty where it is not known.
+func whoAndWhy(actor, reason string) (by, because string) {
+	if actor != "" {
+		by = " by " + printable(actor)
+	}
+	if reason != "" {
+		because = ": " + firstLine(reason)
+	}
+	return by, because
+}
+
+// cancelling is what follows for an event that was cancelled while it ran.
+func (f *facts) cancelling() string {
+	c := f.shown.Queued.Cancellation
+	if c == nil {
+		return ""
+	}
+	by, because := whoAndWhy(c.Actor, c.Reason)
+	return fmt.Sprintf(" It was cancelled%s while it ran, and is not run again%s.", by, because)
 }
 
 // locked is for an event whose lock is valid.
@@ -62,7 +76,9 @@ func (f *facts) locked() Reason {
 		holder = fmt.Sprintf("The worker on %s (%s, %s)", w.Host, w.Version, w.State)
 	}
 	remedy := "It ends by itself, or is tried again after it has failed."
-	if !e.Begun {
+	if e.Cancellation != nil {
+		remedy = "The worker ends the context of the run: the event is CANCELLED when its handler returns an error, and completes if that returns none."
+	} else if !e.Begun {
 		remedy = fmt.Sprintf("If its run does not begin, the lock expires %s, and no attempt is used.", humantime.When(f.lockExpires(), e.AsOf))
 	}
 	return Reason{machine.IsLocked, fmt.Sprintf("%s runs it now: it holds the lock, taken or renewed %s.", holder, at(*e.LockedAt, e.AsOf)), remedy}
@@ -195,11 +211,16 @@ func (f *facts) newestAttempt() *Attempt {
 	return nil
 }
 
+// noneHas begins a sentence about something that no live worker has.
+func noneHas(live int, what string) string {
+	return fmt.Sprintf("No live worker, of which there are %d, has %s", live, what)
+}
+
 // unknown is for an event that no worker can run.
 func (f *facts) unknown() Reason {
 	e := f.shown.Queued
 	handler := printable(e.Module) + "/" + printable(e.Name) + "/" + printable(e.Modifier)
-	why := fmt.Sprintf("No live worker, of which there are %d, has its handler %s", f.live, handler)
+	why := noneHas(f.live, "its handler "+handler)
 	if f.live == 0 {
 		why = "No worker runs"
 	}
@@ -210,7 +231,25 @@ func (f *facts) unknown() Reason {
 	if f.live == 0 {
 		remedy = "Start a worker with its handler " + handler + "."
 	}
+	if question := DidYouMean(e.Handler(), e.Canvas, f.workers); question != "" {
+		remedy += " Or " + question
+	}
 	return Reason{machine.HandlerUnknown, why + ".", remedy}
+}
+
+// DidYouMean asks for the handler of a live worker that may have been meant by one that none of the workers has on a canvas,
+// because a few letters differ: "did you mean order_placed?". An empty modifier stands for any. It returns "" if a live worker has
+// the handler, or may have it, or if none has a similar one.
+func DidYouMean(key eventqueue.HandlerKey, canvas eventqueue.CanvasID, workers []Worker) string {
+	meant := meantBy(key, canvas, workers)
+	switch {
+	case meant == eventqueue.HandlerKey{}:
+		return ""
+	case meant.Module == key.Module && (key.Modifier == "" || meant.Modifier == key.Modifier):
+		return "did you mean " + printable(meant.Name) + "?"
+	default:
+		return "did you mean " + printable(meant.String()) + "?"
+	}
 }
 
 // behind is for an event that waits for others of its ordering group.
@@ -308,49 +347,4 @@ func (f *facts) dueAt() time.Time {
 		return e.DelayUntil
 	}
 	return e.EnqueuedAt
-}
-
-func at(t, now time.Time) string { return humantime.TimeAndAge(t, now) }
-
-// firstLine is the beginning of an error, on one line.
-func firstLine(text string) string {
-	const most = 200
-	line, _, cut := strings.Cut(text, "\n")
-	if len(line) > most {
-		line, cut = strings.ToValidUTF8(line[:most], ""), true
-	}
-	if cut {
-		return line + " …"
-	}
-	return strings.TrimRight(line, ". ") // a sentence goes on, or ends, after it
-}
-
-// printable quotes a name that a terminal would not show as it is.
-func printable(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(name)
-	}
-	return name
-}
-
-// quoted is a name as a shell has to be given it.
-func quoted(name string) string {
-	if shown := printable(name); shown != name { // the shell knows the same escapes
-		return "$'" + strings.ReplaceAll(strings.ReplaceAll(shown[1:len(shown)-1], `\"`, `"`), "'", `\'`) + "'"
-	}
-	if strings.ContainsAny(name, " '\"\\$`;&|<>()*?[]{}!#~") {
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-	}
-	return name
-}
-
-func claims(n int32) string { return plural(int(n), "claim") }
-
-func times(n int) string { return plural(n, "time") }
-
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

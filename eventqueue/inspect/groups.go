@@ -176,3 +176,8 @@ func (r *Reader) RatesOfHandlers(ctx context.Context, scopes ...eventqueue.Scope
 	}
 	return pgx.CollectRows(rows, scanRate)
 }
+
+func scanRate(row pgx.CollectableRow) (l operate.RateStatus, err error) {
+	err = row.Scan((*[16]byte)(&l.Canvas), &l.Module, &l.Name, &l.PerMinute, &l.PerDay, &l.Mode, &l.MinuteUsed, &l.DayUsed, &l.MinuteLeft, &l.DayLeft, &l.Waiting)
+	return l, err
+}

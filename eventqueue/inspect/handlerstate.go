@@ -17,7 +17,8 @@ type HandlerState string
 // The states of a handler beside those of rules.
 const (
 	HandlerHeld     HandlerState = "held"           // with the whole queue
-	HandlerUnserved HandlerState = "no worker"      // no live worker has it
+	HandlerUnserved HandlerState = "no worker"      // no live worker has it, or none has it with a modifier of events that wait
+	HandlerAway     HandlerState = "target away"    // its circuit breaker is open in each worker that has it
 	HandlerLimited  HandlerState = "over its limit" // a rate or concurrency limit lets no other event begin
 	HandlerBusy     HandlerState = "all slots busy" // of each worker that has it
 	HandlerFailing  HandlerState = "failing"        // all of its last runs failed
@@ -34,17 +35,18 @@ type Standing struct {
 }
 
 // HandlerFacts holds what the states of some handlers follow from: the rules, rate limits and concurrency limits that can be
-// about them, all workers, and their counts of ActivityFor at least.
+// about them, all workers, the modifiers of events of theirs that wait, and their counts of ActivityFor at least.
 type HandlerFacts struct {
 	Rules   []operate.Rule
 	Rates   []operate.RateStatus
 	Limits  []LimitInUse
 	Serving Serving
+	Waiting map[eventqueue.Scope][]string
 	Minutes []Minute
 }
 
-// States returns everything that keeps the events of a handler from running, the strongest first, and a rule for some
-// modifiers last. It is never empty.
+// States returns everything that keeps the events of a handler from running, the strongest first, and what keeps only those
+// with some modifiers last. It is never empty.
 func (f HandlerFacts) States(scope eventqueue.Scope) []Standing {
 	var list, narrow []Standing
 	for _, rule := range f.rulesOf(scope) {
@@ -64,6 +66,7 @@ func (f HandlerFacts) States(scope eventqueue.Scope) []Standing {
 		why   string
 	}{
 		{HandlerUnserved, f.Serving.unserved(scope)},
+		{HandlerAway, f.Serving.away(scope)},
 		{HandlerLimited, f.overLimit(scope)},
 		{HandlerBusy, f.Serving.busy(scope)},
 		{HandlerFailing, f.failing(scope)},
@@ -71,6 +74,9 @@ func (f HandlerFacts) States(scope eventqueue.Scope) []Standing {
 		if found.why != "" {
 			list = append(list, Standing{State: found.state, Why: found.why})
 		}
+	}
+	if why := f.Serving.unservedModifiers(scope, f.Waiting[scope]); why != "" {
+		narrow = append(narrow, Standing{State: HandlerUnserved, Why: why})
 	}
 	if list = append(list, narrow...); len(list) == 0 {
 		list = []Standing{{State: HandlerOpen}}
@@ -147,14 +153,17 @@ func (a Activity) Failing() bool { return a.Completed == 0 && a.Unsuccessful >= 
 // Serving has the live workers by the handlers that they have.
 type Serving struct {
 	by         map[eventqueue.Scope][]*Worker // the zero Canvas stands for every one
-	unreadable bool                           // some have more handlers than could be read
+	keys       map[eventqueue.CanvasHandler]bool
+	unreadable bool // some have more handlers than could be read
 	live       int
 }
 
 // ServingOf returns those of some workers that are live, by their handlers.
 func ServingOf(workers []Worker) Serving {
-	s := Serving{by: map[eventqueue.Scope][]*Worker{}}
-	add := func(scope eventqueue.Scope, w *Worker) {
+	s := Serving{by: map[eventqueue.Scope][]*Worker{}, keys: map[eventqueue.CanvasHandler]bool{}}
+	add := func(h eventqueue.CanvasHandler, w *Worker) {
+		s.keys[h] = true
+		scope := eventqueue.Scope{Canvas: h.Canvas, Module: h.Key.Module, Name: h.Key.Name}
 		if !slices.Contains(s.by[scope], w) {
 			s.by[scope] = append(s.by[scope], w)
 		}
@@ -167,10 +176,10 @@ func ServingOf(workers []Worker) Serving {
 		s.live++
 		s.unreadable = s.unreadable || w.Unreadable
 		for _, key := range w.Handlers.Everywhere {
-			add(eventqueue.Scope{Module: key.Module, Name: key.Name}, w)
+			add(eventqueue.CanvasHandler{Key: key}, w)
 		}
 		for _, h := range w.Handlers.OnCanvas {
-			add(eventqueue.Scope{Canvas: h.Canvas, Module: h.Key.Module, Name: h.Key.Name}, w)
+			add(h, w)
 		}
 	}
 	return s
@@ -202,6 +211,33 @@ func (s Serving) unserved(scope eventqueue.Scope) string {
 	default:
 		return fmt.Sprintf("None of the %d live workers has it.", s.live)
 	}
+}
+
+// modifiersNamed is how many modifiers without a worker are named.
+const modifiersNamed = 3
+
+// unservedModifiers says with which of some modifiers no live worker has a handler that some have.
+func (s Serving) unservedModifiers(scope eventqueue.Scope, modifiers []string) string {
+	if s.unreadable || len(s.of(scope)) == 0 {
+		return ""
+	}
+	var names []string
+	what, handler := "modifiers", "its handler with any of them"
+	for _, modifier := range modifiers {
+		key := eventqueue.HandlerKey{Module: scope.Module, Name: scope.Name, Modifier: modifier}
+		if !s.keys[eventqueue.CanvasHandler{Key: key}] && !s.keys[eventqueue.CanvasHandler{Canvas: scope.Canvas, Key: key}] {
+			names = append(names, cmp.Or(printable(modifier), `""`))
+		}
+	}
+	switch more := len(names) - modifiersNamed; {
+	case len(names) == 0:
+		return ""
+	case len(names) == 1:
+		what, handler = "modifier", "its handler "+printable(scope.Module)+"/"+printable(scope.Name)+"/"+names[0]
+	case more > 0:
+		names = append(names[:modifiersNamed], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("No worker for %s %s. %s.", what, strings.Join(names, ", "), noneHas(s.live, handler))
 }
 
 // busy says that all workers that have a handler have no slot left.

@@ -39,6 +39,8 @@ type Worker struct {
 	// Slots is how the worker is occupied, as of its last heartbeat with something in hand; the zero value
 	// if that is unknown.
 	Slots WorkerSlots
+	// Breakers are its circuit breakers that are open, as of its last heartbeat.
+	Breakers []workerhandlers.Breaker
 	// AsOf is the database's clock.
 	AsOf time.Time
 }
@@ -59,14 +61,16 @@ func (s WorkerSlots) Full() bool { return s.Of > 0 && s.Busy >= s.Of-s.Of/16 }
 const workersSQL = `
 WITH connected AS MATERIALIZED (` + pgsession.LiveWorkersSQL + `
 )
-SELECT w.number, w.host, w.pid, w.version, w.handlers, w.started_at, w.stopped_at, CASE
-        WHEN w.stopped_at IS NOT NULL THEN 'stopped'
-        WHEN w.number IN (SELECT number FROM connected) THEN 'live'
-        ELSE 'dead'
-    END, coalesce(w.slots, 0), coalesce(w.busy, 0), coalesce(w.hung, 0), w.oldest_since, clock_timestamp()
+SELECT ` + workerColumnsSQL + `
 FROM event_workers w
 WHERE $1::integer[] IS NULL OR w.number = ANY ($1)
 ORDER BY w.started_at, w.number`
+
+const workerColumnsSQL = `w.number, w.host, w.pid, w.version, w.handlers, w.started_at, w.stopped_at, CASE
+        WHEN w.stopped_at IS NOT NULL THEN 'stopped'
+        WHEN w.number IN (SELECT number FROM connected) THEN 'live'
+        ELSE 'dead'
+    END, coalesce(w.slots, 0), coalesce(w.busy, 0), coalesce(w.hung, 0), w.oldest_since, w.breakers, clock_timestamp()`
 
 // Workers returns the workers that run, and those that ended less than about a day ago, the longest
 // running first.
@@ -78,16 +82,18 @@ func listWorkers(ctx context.Context, db eventqueue.DB, numbers []eventqueue.Wor
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanWorker)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Worker, error) { return scanWorker(row) })
 }
 
-func scanWorker(row pgx.CollectableRow) (w Worker, err error) {
-	var handlers []byte
-	err = row.Scan(&w.Number, &w.Host, &w.PID, &w.Version, &handlers, &w.StartedAt, &w.StoppedAt, &w.State,
-		&w.Slots.Of, &w.Slots.Busy, &w.Slots.Hung, &w.Slots.OldestSince, &w.AsOf)
+// scanWorker scans workerColumnsSQL, and further columns.
+func scanWorker(row pgx.CollectableRow, more ...any) (w Worker, err error) {
+	var handlers, breakers []byte
+	err = row.Scan(append([]any{&w.Number, &w.Host, &w.PID, &w.Version, &handlers, &w.StartedAt, &w.StoppedAt, &w.State,
+		&w.Slots.Of, &w.Slots.Busy, &w.Slots.Hung, &w.Slots.OldestSince, &breakers, &w.AsOf}, more...)...)
 	var whole bool
 	w.Handlers, whole = workerhandlers.Read(handlers)
 	w.Unreadable = !whole
+	w.Breakers = workerhandlers.ReadBreakers(breakers)
 	return w, err
 }
 

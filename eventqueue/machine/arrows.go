@@ -50,12 +50,14 @@ const (
 // Labels that the documents leave open. Each has a reason in its arrow's Why.
 const (
 	HandlerUnknown Label = "HandlerUnknown"
+	BreakerOpen    Label = "BreakerOpen"
 	Snoozed        Label = "Snoozed"
 	FailedForGood  Label = "FailedForGood"
 	Released       Label = "Released"
 	LockLost       Label = "LockLost"
 	NotItsTurn     Label = "NotItsTurn"
 	OverLimit      Label = "OverLimit"
+	Cancelled      Label = "Cancelled"
 )
 
 // Arrow leads from one state to the next under a label.
@@ -107,6 +109,9 @@ var arrows = []Arrow{
 	{From: LockClaim, Label: HandlerUnknown, To: Queue,
 		Why: "this worker has no such handler: another one may, so no lock is taken and no attempt is used"},
 
+	{From: LockClaim, Label: BreakerOpen, To: Queue, Note: "delay",
+		Why: "what its handler calls is away: no lock is taken and no attempt is used"},
+
 	{From: LockClaim, Label: NotItsTurn, To: End,
 		Why: "others of its ordering group are before it: when the group advances to it, it is notified again"},
 
@@ -117,6 +122,8 @@ var arrows = []Arrow{
 	{From: RetryCheck, Label: Exception, To: Queue},
 	{From: Process, Label: FailedForGood, To: Delete,
 		Why: "the handler said that trying again is of no use"},
+	{From: Process, Label: Cancelled, To: Delete,
+		Why: "an operator cancelled it while it ran, and its handler returned an error, or it was claimed after that and is not run again"},
 
 	// The run ended without a verdict on the event.
 	{From: Process, Label: Snoozed, To: Queue, Note: "delay",

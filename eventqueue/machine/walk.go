@@ -41,6 +41,10 @@ type Facts struct {
 	// HandlerKnown reports whether the claiming worker has the event's handler.
 	HandlerKnown bool
 
+	// BreakerOpen is how long the event waits because the claiming worker found that what its handler calls is away; 0: it does
+	// not. The worker then leaves the handler out of those that it claims for.
+	BreakerOpen time.Duration
+
 	// Waits reports whether the event has to wait for others of its ordering groups: those of its key, or
 	// of a limit.
 	Waits bool
@@ -118,6 +122,8 @@ func lockClaim(f Facts) Label {
 	switch {
 	case f.Claimed:
 		return Claimed
+	case f.BreakerOpen > 0:
+		return BreakerOpen
 	case !f.HandlerKnown:
 		return HandlerUnknown
 	case f.Waits:

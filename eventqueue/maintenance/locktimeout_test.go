@@ -19,13 +19,9 @@ type settled struct {
 	timeout, pages atomic.Int64
 }
 
-func (s *settled) LockTimeout(context.Context) (time.Duration, bool, error) {
-	return time.Duration(s.timeout.Load()), true, nil
-}
-
 func (s *settled) Sweep(context.Context, eventqueue.EventID, int, time.Duration) (maintenance.Swept, error) {
 	s.pages.Add(1)
-	return maintenance.Swept{}, nil
+	return maintenance.Swept{LockTimeout: time.Duration(s.timeout.Load())}, nil
 }
 
 func (*settled) TakeRound(context.Context, maintenance.RoundPlace, time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
@@ -48,10 +44,10 @@ func TestRunningRelayAppliesAChangedLockTimeout(t *testing.T) {
 		go func() { ended <- relay.Run(ctx) }()
 		for _, c := range []struct {
 			timeout     time.Duration
-			least, most int64 // pages in a day: a rest is half of the time
-		}{{4 * time.Hour, 10, 20}, {time.Hour, 40, 80}, {4 * time.Hour, 10, 20}} {
+			least, most int64 // pages in a day: a rest is about four fifths of the time
+		}{{4 * time.Hour, 6, 10}, {time.Hour, 24, 40}, {4 * time.Hour, 6, 10}} {
 			s.timeout.Store(int64(c.timeout))
-			time.Sleep(4 * time.Hour) // the rest that has begun, and what reads the change
+			time.Sleep(4 * time.Hour) // the rest that has begun, after which it reads the change
 			before := s.pages.Load()
 			time.Sleep(24 * time.Hour)
 			if n := s.pages.Load() - before; n < c.least || n > c.most {

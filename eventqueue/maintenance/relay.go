@@ -14,7 +14,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/lostanswer"
@@ -103,9 +102,6 @@ type Relay struct {
 	limiter   *rate.Limiter
 	log       *zap.Logger
 
-	// lockTimeout is the database's, as it was read last.
-	lockTimeout atomic.Int64
-
 	// emptyUntil is until when the rounds rest because the walk found no event, in nanoseconds of
 	// Unix time.
 	emptyUntil atomic.Int64
@@ -161,7 +157,6 @@ func NewRelay(store RelayStore, notifier eventqueue.Publisher, config RelayConfi
 	relay.lost = lostanswer.New(store, config.Logger)
 	relay.searches = searchesOf(store, relay.lost.Await)
 	relay.readFrom <- time.Time{}
-	relay.lockTimeout.Store(int64(locktimeout.Default))
 	return relay, nil
 }
 
@@ -181,7 +176,6 @@ func (r *Relay) Run(ctx context.Context) error {
 	deleteKeysAt := time.Now().Add(r.config.Jitter(deleteKeysEvery))
 	defer closeTakes(ctx, r.lost)()
 	var parts sync.WaitGroup
-	parts.Go(func() { r.heedLockTimeout(ctx, r.rounds.Loop("relay that reads the lock timeout")) })
 	if store, ok := r.store.(MinuteStore); ok {
 		tables := &minuteTables{store: store, loop: r.rounds.Loop("relay that counts what is pending"), log: r.log, jitter: r.config.Jitter, explain: r.config.Explain,
 			empty: func() bool { return r.emptyFor() > 0 && !r.counted.Load() }}
@@ -291,19 +285,26 @@ func (p *passes) on(ctx context.Context) (Relayed, error) {
 	return done, err
 }
 
-// rest waits for a wake-up, or for the interval.
+// rest waits for a wake-up, or for the interval, which goes on while the walk finds no event.
 func (p *passes) rest(ctx context.Context) {
 	gap := wakeGap
 	if !p.found && !p.free.Allow() {
 		gap = emptyPassWait
 	}
 	backoff.Sleep(ctx, gap)
-	t := time.NewTimer(p.relay.about(p.relay.config.Interval))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-p.relay.woken:
-	case <-ctx.Done():
+	every := time.NewTicker(p.relay.about(p.relay.config.Interval))
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			if p.relay.emptyFor() <= 0 {
+				return
+			}
+		case <-p.relay.woken:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -127,6 +127,8 @@ type Swept struct {
 	Live int
 	// Counted reports whether event_minutes has rows of the current minute or the one before it.
 	Counted bool
+	// LockTimeout is how long a lock of the database is valid without being renewed.
+	LockTimeout time.Duration
 	// Ahead are some of the events that are locked until far in the future: the lock was
 	// written by hand, and has to be undone.
 	Ahead []eventqueue.EventID

@@ -51,10 +51,6 @@ func (h hanging) PruneMinutes(ctx context.Context, _, _ time.Duration, _ int) (i
 	return 0, h.In(ctx, "prune minutes")
 }
 
-func (h hanging) LockTimeout(ctx context.Context) (time.Duration, bool, error) {
-	return time.Minute, true, h.In(ctx, "lock timeout")
-}
-
 func (h hanging) PruneLog(ctx context.Context, _ maintenance.LogStatus, _ time.Duration, _ eventqueue.EventID, _ int) (maintenance.PrunedPage, error) {
 	return maintenance.PrunedPage{}, h.In(ctx, "prune")
 }
@@ -67,12 +63,11 @@ func (hanging) CountLog(context.Context, maintenance.LogStatus, time.Duration, e
 func TestHungRelayLoopIsNamed(t *testing.T) {
 	t.Parallel()
 	rig.Stalls(t, map[string]string{
-		"due":          "relay that publishes pending notifications",
-		"sweep":        "relay that walks over all events",
-		"round":        "relay that looks for lost notifications",
-		"count":        "relay that counts what is pending",
-		"lock timeout": "relay that reads the lock timeout",
-		"":             "",
+		"due":   "relay that publishes pending notifications",
+		"sweep": "relay that walks over all events",
+		"round": "relay that looks for lost notifications",
+		"count": "relay that counts what is pending",
+		"":      "",
 	}, func(t *testing.T, s *rig.Stall) (stalled func() error, stop func()) {
 		h := hanging{rig.NewPages(0, 0), s}
 		relay, err := maintenance.NewRelay(h, h, maintenance.RelayConfig{})

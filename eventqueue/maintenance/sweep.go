@@ -36,6 +36,9 @@ const (
 	// walkRests is how many times as long as a page took the walk rests after one on which nothing
 	// was lost.
 	walkRests = 4
+	// emptyShare is how many hundredths of the time until an event can be lost the walk rests, more or less, after it has
+	// found none.
+	emptyShare = 80
 )
 
 // round goes by all handlers, all ordering groups or all runs, again and again. It is for one
@@ -132,13 +135,14 @@ func (r *Relay) takeRound(ctx context.Context, after RoundPlace) ([]eventqueue.N
 
 // walk is a walk over all events, by id. It is for one goroutine.
 type walk struct {
-	relay    *Relay
-	publish  func(ctx context.Context, lost []eventqueue.Notification) (published int, err error)
-	after    eventqueue.EventID
-	empty    bool                        // it found no event at all
-	looked   bool                        // nothing was lost on the last page
-	parked   int                         // pages since it rested
-	reported map[eventqueue.EventID]bool // whose locks were reported
+	relay       *Relay
+	publish     func(ctx context.Context, lost []eventqueue.Notification) (published int, err error)
+	after       eventqueue.EventID
+	empty       bool                        // it found no event at all
+	lockTimeout time.Duration               // the database's, as of the last page
+	looked      bool                        // nothing was lost on the last page
+	parked      int                         // pages since it rested
+	reported    map[eventqueue.EventID]bool // whose locks were reported
 }
 
 // on does the next page. More pages follow until all rows were read, or enough of them that wait for
@@ -162,16 +166,18 @@ func (w *walk) on(ctx context.Context) (Relayed, error) {
 
 // rest waits until it is time for the next walk. When there was no event, an event emitted since
 // then is lost after LostAfter at the earliest, and a claim after the lock timeout. So until
-// half of that has passed, neither the walk nor the rounds read anything: a relay without work
-// sends few statements. A commit with pending notifications ends that rest within sweepEvery: with
-// them may come rows that are older than their commit.
+// emptyShare of that has passed, no part of the relay reads events: one without work sends few
+// statements. A commit with pending notifications ends that rest, that of the walk within sweepEvery:
+// with them may come rows that are older than their commit.
 func (w *walk) rest(ctx context.Context) {
 	every := w.relay.about(min(w.relay.config.Interval, sweepEvery))
 	if !w.empty {
-		w.relay.emptyUntil.Store(0)
+		if w.relay.emptyUntil.Swap(0) != 0 {
+			w.relay.wake()
+		}
 	} else {
-		empty := min(w.relay.config.LostAfter, time.Duration(w.relay.lockTimeout.Load())) / 2
-		every = max(every, w.relay.about(empty*9/10))
+		lost := min(w.relay.config.LostAfter, w.lockTimeout)
+		every = max(every, w.relay.about(lost*emptyShare/100))
 		w.relay.emptyUntil.Store(time.Now().Add(every + sweepEvery).UnixNano()) // the next walk comes first
 		for ; ctx.Err() == nil && every > sweepEvery; every -= sweepEvery {
 			if backoff.Sleep(ctx, sweepEvery); w.relay.emptyFor() <= 0 {
@@ -198,6 +204,7 @@ func (w *walk) page(ctx context.Context) (Relayed, error) {
 		return done, fmt.Errorf("find lost notifications: %w", err)
 	}
 	w.empty = w.after == 0 && swept.Read == 0
+	w.lockTimeout = swept.LockTimeout
 	w.relay.counted.Store(swept.Counted)
 	w.after = swept.Next
 	w.looked = len(swept.Lost) == 0

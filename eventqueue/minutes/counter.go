@@ -27,7 +27,7 @@ type Counts struct {
 	// Completed, Failed and Retried are the runs that ended so: with the completion of their event,
 	// with the end of it as FAILED, and with another try to come.
 	Completed, Failed, Retried int64
-	// Cancelled are events that were cancelled while they waited.
+	// Cancelled are events that were cancelled while they waited, or whose run ended because they were.
 	Cancelled int64
 	// Wait has, of each of these runs, how long its event had been due when it was claimed, and Run
 	// how long the handler ran.

@@ -13,7 +13,7 @@ type Verb string
 
 // The verbs.
 const (
-	VerbCancel      Verb = "cancel"       // ends events that wait, without a run
+	VerbCancel      Verb = "cancel"       // ends events: those that wait without a run, and the runs of the others
 	VerbDelete      Verb = "delete"       // deletes events that wait
 	VerbRun         Verb = "run"          // has events that wait tried now
 	VerbEdit        Verb = "edit"         // changes events that wait

@@ -22,6 +22,7 @@ const (
 	RetryMoved      ChangeResult = "retried"   // it is back in the queue
 	RetryQueued     ChangeResult = "queued"    // a retry was refused: it is in the queue already
 	ChangeRunning   ChangeResult = "running"   // refused: its lock is valid, and a run that is under way completes
+	ChangeEnding    ChangeResult = "ending"    // it runs, and its worker was asked to end the run, after which it is cancelled; only of Cancel
 	ChangeBusy      ChangeResult = "busy"      // refused: another transaction is writing its row
 	ChangeCompleted ChangeResult = "completed" // refused: it has completed, and stays so
 	ChangeFailed    ChangeResult = "failed"    // refused: it is FAILED, in event_log; a retry moves it back
@@ -35,11 +36,13 @@ const (
 type Changed struct {
 	ID     eventqueue.EventID
 	Result ChangeResult
-	// Scope is set for an event that was removed or edited, or is running; otherwise it may be zero.
+	// Scope is set for an event that was removed or edited, or is running or ending; otherwise it may be zero.
 	Scope eventqueue.Scope
 	// LockRemaining is how long the lock of an event stays valid unless it is
-	// renewed; only of ChangeRunning.
+	// renewed; only of ChangeRunning and ChangeEnding.
 	LockRemaining time.Duration
+	// Repeated reports whether the worker had been asked to end the run before, so that nothing was changed. Only of ChangeEnding.
+	Repeated bool
 	// TakenOver reports whether an expired lock was cleared: its holder can no longer write, and a run
 	// that is known to have begun counts as failed. Only of RequeueDone.
 	TakenOver bool
@@ -65,7 +68,7 @@ func DoneIDs(results []Changed) (ids []eventqueue.EventID) {
 	return ids
 }
 
-// Changer cancels, deletes and edits events that wait, has them tried now, and moves those that have ended without
+// Changer cancels, deletes and edits events that wait, cancels those that run, has those that wait tried now, and moves those that have ended without
 // success back into the queue. It is safe for concurrent use, here and in any number of processes, beside running
 // workers, and every operation may be repeated (I14).
 type Changer struct {
@@ -96,11 +99,16 @@ type Cancellation struct {
 // Validate names the first field that cannot be stored.
 func (c Cancellation) Validate() error { return checkWhy(c.Reason, c.Actor) }
 
-// Cancel ends 1 to MaxChangeEvents events that wait: they do not run, and are in event_log as
+// Cancel ends 1 to MaxChangeEvents events: they do not run, and are in event_log as
 // CANCELLED, with their value, from where Retry moves them back. It answers for every id once, in
 // their order.
 //
-// An event whose lock is valid is refused: its run completes. An expired lock is no hindrance, and
+// The result of an event whose lock is valid is ChangeEnding: its worker is asked to end the run, whose context ends within five seconds, or,
+// where LISTEN does not reach that worker, with its heartbeat, with the cause eventqueue.ErrCancelled. The event ends as CANCELLED when its handler then
+// returns an error, and completes if it returns none. Whatever becomes of that run, none follows it: whoever claims the event next ends it
+// as CANCELLED. Retry and Edit find it in the queue until then.
+//
+// An expired lock is no hindrance, and
 // its holder's writes are refused from then on (I5). The unique key of an event is released as if
 // the event had completed, and the next event of its ordering group may run. It blocks for two
 // statements and one request to the notifier.
@@ -112,7 +120,8 @@ func (c *Changer) Cancel(ctx context.Context, cancellation Cancellation, ids ...
 	return c.remove(ctx, "cancel", ids, &cancellation)
 }
 
-// Delete is Cancel without the entry in event_log: the events are gone with their values.
+// Delete deletes 1 to MaxChangeEvents events that wait, with their values. It is like Cancel, but without the entry in event_log, and an
+// event whose lock is valid is refused: its run completes.
 func (c *Changer) Delete(ctx context.Context, ids ...eventqueue.EventID) ([]Changed, error) {
 	return c.remove(ctx, "delete", ids, nil)
 }

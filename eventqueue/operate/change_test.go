@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
@@ -36,10 +37,7 @@ func TestRunningEventIsNotChanged(t *testing.T) {
 	id := r.Emit(r.Event(`1`))[0]
 	ends := r.Claims(id)
 	before := rig.One[string](r, `SELECT concat(ctid, events_v2) FROM events_v2`)
-	if got := cancel(r, []eventqueue.EventID{id, id}, operate.ChangeRunning); got[0].LockRemaining <= 0 || got[0].LockRemaining > time.Minute {
-		t.Errorf("the lock is valid for %s", got[0].LockRemaining)
-	}
-	if got, err := r.Changer().Delete(testenv.Context(t), id); err != nil || got[0].Result != operate.ChangeRunning {
+	if got, err := r.Changer().Delete(testenv.Context(t), id, id); err != nil || len(got) != 1 || got[0].Result != operate.ChangeRunning || got[0].LockRemaining <= 0 || got[0].LockRemaining > time.Minute {
 		t.Errorf("delete: %+v, %v", got, err)
 	}
 	if after := rig.One[string](r, `SELECT concat(ctid, events_v2) FROM events_v2`); after != before {
@@ -49,6 +47,31 @@ func TestRunningEventIsNotChanged(t *testing.T) {
 		t.Errorf("the holder's end: %+v, %v", written, err)
 	}
 	cancel(r, []eventqueue.EventID{id}, operate.ChangeCompleted)
+}
+
+// TestCancelOfARunningEventIsLogged: with who has cancelled it, and why, once its worker ends it. What its run did before is not changed.
+func TestCancelOfARunningEventIsLogged(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	ctx := testenv.Context(t)
+	id := r.Emit(r.Event(`1`))[0]
+	ends := r.Claims(id)
+	for _, why := range []operate.Cancellation{{Reason: "twice", Actor: "ada"}, {Reason: "again", Actor: "bob"}} { // I14
+		if got, err := r.Changer().Cancel(ctx, why, id, id); err != nil || len(got) != 1 || got[0].Result != operate.ChangeEnding || got[0].LockRemaining <= 0 || got[0].Scope.Name == "" {
+			t.Fatalf("cancel: %+v, %v", got, err)
+		}
+	}
+	if r.Logged("CANCELLED") != 0 || r.Waiting() != 1 {
+		t.Fatal("the event has ended before its run")
+	}
+	ends[0].Label, ends[0].LastError = machine.Cancelled, "it was told"
+	if written, err := r.Store.Complete(ctx, nil, ends, true); err != nil || len(written.Done) != 1 {
+		t.Fatalf("the holder's end: %+v, %v", written, err)
+	}
+	if got := rig.One[string](r, `SELECT concat_ws(' ', status, reason, actor, retries, attempts, value, last_error) FROM event_log`); got != "CANCELLED twice ada 0 1 1" {
+		t.Errorf("event_log has %s", got)
+	}
+	cancel(r, []eventqueue.EventID{id}, operate.ChangeCancelled)
 }
 
 // TestCancelFencesTheHolderOfAnExpiredLock: the worker that was frozen past its lock can neither write

@@ -14,11 +14,16 @@ import (
 	"eventsv2/internal/sqlstate"
 )
 
-// ExpiryInterval is how often RunExpiry asks for rules whose end has passed, and releaseInterval
-// how often it lets run further events of rules that are lifted at a rate, while there is one.
 const (
-	ExpiryInterval  = 10 * time.Second
+	// ExpiryInterval is how late RunExpiry lifts a rule at most, and the least time between two looks because
+	// a relay was woken.
+	ExpiryInterval = 10 * time.Second
+	// expiryLook is how often RunExpiry looks for rules at least: what wakes it may have been lost.
+	expiryLook = time.Minute
+	// releaseInterval is how often it lets run further events of rules that are lifted at a rate, while there is one.
 	releaseInterval = time.Second
+	// leastRest is how long it rests at least, if the end of a rule is as good as there.
+	leastRest = 100 * time.Millisecond
 )
 
 // refusedWait is at most how long a rule that cannot be lifted is left alone before it is tried again.
@@ -46,32 +51,48 @@ func (r *Rules) Stalled() error { return r.rounds.Stalled() }
 // number of callers may do so at once: each rule is returned, and its events notified, by one of them. A rule
 // that could not be lifted is left to the next call, and does not keep the others.
 func (r *Rules) LiftExpired(ctx context.Context) (lifted []Rule, goesOn bool, err error) {
+	lifted, next, err := r.liftExpired(ctx, 0)
+	return lifted, next == releaseInterval, err
+}
+
+// liftExpired also returns how long it takes until a rule has to be lifted, if it is less than within.
+func (r *Rules) liftExpired(ctx context.Context, within time.Duration) (lifted []Rule, next time.Duration, err error) {
+	next = within
 	asking, done := r.step(ctx)
-	rules, err := r.store.RulesToLift(asking)
+	rules, err := r.store.RulesToLift(asking, within)
 	done()
 	if err != nil {
-		return nil, false, err
+		return nil, next, err
 	}
 	var waiting []ruleID
 	if r.refused != nil {
 		waiting = r.refused.Waiting()
 	}
 	var errs []error
-	for _, rule := range rules {
-		if slices.Contains(waiting, ruleID{rule.Type, rule.RuleScope}) {
+	for _, due := range rules {
+		rule := due.Rule
+		if due.In > 0 {
+			next = min(next, due.In)
 			continue
 		}
-		removed, rest, err := r.liftExpired(ctx, rule)
+		if slices.Contains(waiting, ruleID{rule.Type, rule.RuleScope}) {
+			next = min(next, ExpiryInterval)
+			continue
+		}
+		removed, rest, err := r.liftOne(ctx, rule)
 		if !removed && r.leave(rule, err) {
+			next = min(next, ExpiryInterval)
 			continue
 		}
 		errs = append(errs, err)
-		goesOn = goesOn || rest
+		if rest {
+			next = releaseInterval
+		}
 		if removed {
 			lifted = append(lifted, rule)
 		}
 	}
-	return lifted, goesOn, errors.Join(errs...)
+	return lifted, next, errors.Join(errs...)
 }
 
 // leave reports whether a rule is left alone for a while, and logs why: the database refuses to lift it, or
@@ -93,7 +114,7 @@ func (r *Rules) leave(rule Rule, err error) bool {
 	return true
 }
 
-func (r *Rules) liftExpired(ctx context.Context, rule Rule) (removed, goesOn bool, err error) {
+func (r *Rules) liftOne(ctx context.Context, rule Rule) (removed, goesOn bool, err error) {
 	if rule.Rate == 0 {
 		result, err := r.LiftRule(ctx, Lift{Type: rule.Type, RuleScope: rule.RuleScope, Expired: true})
 		return result.Removed, false, err
@@ -102,20 +123,21 @@ func (r *Rules) liftExpired(ctx context.Context, rule Rule) (removed, goesOn boo
 	return released.Removed, released.GoesOn, err
 }
 
-// RunExpiry calls LiftExpired at once and every ExpiryInterval, and each second while a rule is lifted at a
-// rate, until ctx ends, which is no error. It logs what it
-// lifts, and what fails: that is tried again the next time; a rule that the database refuses to lift by itself,
+// RunExpiry calls LiftExpired at once, whenever the end of a rule comes, each second while a rule is lifted at a
+// rate, and once a minute in any case, until ctx ends, which is no error. It learns of a rule that is added meanwhile if a
+// relay runs in this program. It logs what it
+// lifts, and what fails: that is tried again after ExpiryInterval; a rule that the database refuses to lift by itself,
 // in growing intervals. Any number of programs may run it.
 func (r *Rules) RunExpiry(ctx context.Context) error {
-	wait := ExpiryInterval
+	wait := time.Duration(0)
 	own := &Rules{store: r.store, queue: r.queue, loop: r.rounds.Loop("loop that lifts rules whose end has come"),
 		refused: &refusal.Rows[ruleID]{}}
 	defer own.loop.Ends()
-	for first := true; first || backoff.Sleep(ctx, wait); first = false {
-		lifted, goesOn, err := own.LiftExpired(ctx)
-		own.loop.Within(ExpiryInterval)
-		if wait = ExpiryInterval; goesOn {
-			wait = releaseInterval
+	for first := true; first || own.rest(ctx, wait); first = false {
+		lifted, next, err := own.liftExpired(ctx, expiryLook)
+		own.loop.Within(expiryLook)
+		if wait = max(next, leastRest); err != nil {
+			wait = min(wait, ExpiryInterval)
 		}
 		log := r.queue.Logger()
 		for _, rule := range lifted {
@@ -134,4 +156,21 @@ func (r *Rules) RunExpiry(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// rest waits until rules are looked for again, and returns false when ctx ends.
+func (r *Rules) rest(ctx context.Context, wait time.Duration) bool {
+	least := min(wait, ExpiryInterval)
+	if !backoff.Sleep(ctx, least) {
+		return false
+	}
+	timer := time.NewTimer(wait - least)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.store.Woken():
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }

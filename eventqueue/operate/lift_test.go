@@ -3,6 +3,7 @@ package operate_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,9 @@ type scriptedRules struct {
 	lifted   operate.Lifted
 	expired  []operate.Rule
 	lifts    []operate.Lift
+	woken    chan struct{}
+	mu       sync.Mutex         // of what a test changes while rules are lifted
+	looks    int                // the calls of RulesToLift
 	refused  string             // the name of the handler whose rules cannot be lifted
 	refusals []time.Time        // when that was tried
 	released []operate.Released // by the next calls of Release
@@ -30,7 +34,7 @@ type scriptedRules struct {
 }
 
 func newScriptedRules(pages int) *scriptedRules {
-	return &scriptedRules{Pages: rig.NewPages(0, pages)}
+	return &scriptedRules{Pages: rig.NewPages(0, pages), woken: make(chan struct{}, 1)}
 }
 
 func (s *scriptedRules) TakeWaiting(_ context.Context, of operate.Waiting, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
@@ -39,6 +43,8 @@ func (s *scriptedRules) TakeWaiting(_ context.Context, of operate.Waiting, _ int
 }
 
 func (s *scriptedRules) LiftRule(_ context.Context, lift operate.Lift) (operate.Lifted, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.refused != "" && lift.Name == s.refused {
 		s.refusals = append(s.refusals, time.Now())
 		return operate.Lifted{}, &pgconn.PgError{Code: "P0001"}
@@ -47,7 +53,17 @@ func (s *scriptedRules) LiftRule(_ context.Context, lift operate.Lift) (operate.
 	return s.lifted, nil
 }
 
-func (s *scriptedRules) RulesToLift(context.Context) ([]operate.Rule, error) { return s.expired, nil }
+func (s *scriptedRules) RulesToLift(context.Context, time.Duration) (rules []operate.RuleToLift, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
+	for _, rule := range s.expired {
+		rules = append(rules, operate.RuleToLift{Rule: rule, In: max(time.Until(rule.Until), 0)})
+	}
+	return rules, nil
+}
+
+func (s *scriptedRules) Woken() <-chan struct{} { return s.woken }
 
 func (s *scriptedRules) WaitingScopes(context.Context, operate.RuleScope) ([]eventqueue.Scope, error) {
 	return s.scopes, nil
@@ -146,6 +162,53 @@ func TestRuleIsLiftedAtItsRate(t *testing.T) {
 		}
 		if len(s.released) != 1 || len(s.taken) != 2 || s.taken[0].After != 5 || s.taken[0].UpTo != 6 || s.taken[1].After != 6 || s.taken[1].UpTo != 0 {
 			t.Errorf("not asked for are %+v, and taken %+v", s.released, s.taken)
+		}
+	})
+}
+
+// TestRuleIsLiftedAtItsEnd: while the end of none is near, rules are looked for once a minute; one that is added meanwhile is
+// lifted in time, since adding it wakes the relay.
+func TestRuleIsLiftedAtItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScriptedRules(0)
+		s.lifted = operate.Lifted{Removed: true, Last: true}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.rules(t).RunExpiry(ctx) }()
+		time.Sleep(10 * time.Minute)
+		s.mu.Lock()
+		if s.looks < 10 || s.looks > 11 {
+			t.Errorf("without a rule, they are looked for %d times in ten minutes", s.looks)
+		}
+		s.mu.Unlock()
+		lifts := func() int {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.lifts)
+		}
+		rule := operate.RuleOf(operate.PauseRule, rig.Scope)
+		for _, in := range []time.Duration{time.Second, 15 * time.Second, 100 * time.Second} {
+			rule.Until = time.Now().Add(in)
+			s.mu.Lock()
+			s.expired, s.lifts = []operate.Rule{rule}, nil
+			s.mu.Unlock()
+			select {
+			case s.woken <- struct{}{}:
+			default:
+			}
+			time.Sleep(in - time.Millisecond)
+			if lifts() > 0 {
+				t.Errorf("a rule that ends in %s is lifted before", in)
+			}
+			time.Sleep(operate.ExpiryInterval)
+			if lifts() == 0 {
+				t.Errorf("a rule that ends in %s is not lifted in time", in)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -54,7 +54,7 @@ type Operation struct {
 type Progress struct {
 	// Changed are as it was asked for.
 	Changed int
-	// Running were refused because a worker runs them, Busy because another transaction was writing them, and
+	// Running were refused because a worker runs them, or, of VerbCancel, have a worker that was asked to end the run; Busy because another transaction was writing them, and
 	// Refused by the database.
 	Running, Busy, Refused int
 }

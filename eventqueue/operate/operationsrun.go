@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/logkey"
 )
@@ -115,11 +116,11 @@ RETURNING ` + operationColumns + `, o.after_id, o.last_id, o.failures, clock_tim
 var freeInSQL = `
 SELECT coalesce(` + boundedSQL("min(leased_until)") + ` - clock_timestamp(), interval '1 h') FROM bulk_operations WHERE state = 'running' AND ($1::uuid IS NULL OR id = $1)`
 
-// What an interrupted piece has changed is in the audit log, and nowhere else.
+// What an interrupted piece has changed is in the audit log, and nowhere else. Runs that were asked to end are not changed yet.
 const recountSQL = `
 SELECT count(DISTINCT event)
 FROM audit_log a CROSS JOIN jsonb_array_elements(CASE jsonb_typeof(a.target -> 'events') WHEN 'array' THEN a.target -> 'events' END) AS event
-WHERE a.operation_id = $1`
+WHERE a.operation_id = $1 AND a.action <> '` + audit.CancelRun + `'`
 
 // take takes the operation that has waited longest, or only the one that is named; nil if there is none.
 func (o *Operations) take(ctx context.Context, only *uuid.UUID) (t *taken, err error) {
@@ -242,7 +243,7 @@ func (o *Operations) piece(ctx context.Context, t *taken, ids []eventqueue.Event
 		switch {
 		case r.Done():
 			t.Changed++
-		case r.Result == ChangeRunning:
+		case r.Result == ChangeRunning, r.Result == ChangeEnding:
 			t.Running++
 		case r.Result == ChangeBusy:
 			t.Busy++

@@ -28,9 +28,12 @@ type RuleStore interface {
 	// than MaxReleaseTime. When there are fewer, it removes the rule.
 	Release(ctx context.Context, t RuleType, scope RuleScope) (Released, error)
 
-	// RulesToLift returns the rules whose end has passed and those that are lifted at a rate, without
-	// their CreatedAt.
-	RulesToLift(ctx context.Context) ([]Rule, error)
+	// RulesToLift returns the rules whose end has passed, or comes within a time, and those that are lifted at
+	// a rate, without their CreatedAt.
+	RulesToLift(ctx context.Context, within time.Duration) ([]RuleToLift, error)
+
+	// Woken gets a value when such a rule may have been written, if a relay runs in this program and hears of it.
+	Woken() <-chan struct{}
 
 	// WaitingScopes returns the handlers of a scope with a Prefix that have waiting events, whatever
 	// the modifier.
@@ -40,6 +43,12 @@ type RuleStore interface {
 	// published, and returns, those that are due within MaxRequeue, not notified since the given time
 	// and held back by no rule. next is the last id read, 0 when there are no more.
 	TakeWaiting(ctx context.Context, of Waiting, limit int) (waiting []eventqueue.Notification, next eventqueue.EventID, err error)
+}
+
+// RuleToLift is a rule whose end has come, or comes In a time by the database's clock.
+type RuleToLift struct {
+	Rule
+	In time.Duration
 }
 
 // Waiting are events of a handler that a rule may have held back.

@@ -16,12 +16,14 @@ type hangingRules struct {
 	*rig.Stall
 }
 
-func (h hangingRules) RulesToLift(ctx context.Context) ([]operate.Rule, error) {
+func (hangingRules) Woken() <-chan struct{} { return nil }
+
+func (h hangingRules) RulesToLift(ctx context.Context, _ time.Duration) ([]operate.RuleToLift, error) {
 	rule := operate.RuleOf(operate.PauseRule, rig.Scope)
 	rule.Prefix, rule.Until = true, time.Now()
 	released := rule
 	released.Rate = 5
-	return []operate.Rule{rule, released}, h.In(ctx, "rules")
+	return []operate.RuleToLift{{Rule: rule}, {Rule: released}}, h.In(ctx, "rules")
 }
 
 func (h hangingRules) LiftRule(ctx context.Context, _ operate.Lift) (operate.Lifted, error) {

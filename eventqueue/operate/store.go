@@ -36,7 +36,7 @@ type ChangeStore interface {
 	SelectStore
 
 	// Remove takes events that no worker runs out of the queue. With a cancellation they go to event_log
-	// as CANCELLED, in the same statement. It answers for every id once, in order. It reads and writes
+	// as CANCELLED, in the same statement, and the workers of the others are asked to end their runs. It answers for every id once, in order. It reads and writes
 	// each event under a lock of its row, by the database's clock; a lock that has expired is none,
 	// and its holder can no longer write (I5). A unique key is released as by a completion, and
 	// ordering groups advance: to the events that it returns. A *refusal.Error says which of these

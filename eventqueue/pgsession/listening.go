@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,12 +20,14 @@ import (
 const aliveChannel = "events_v2_alive"
 
 const (
-	// beatEvery is about the time between two signs of life of a relay. Several relays take turns.
-	beatEvery = 5 * time.Second
+	// beatEvery is about the time between two signs of life of a relay. Several relays take turns: each waits a random part of
+	// turnWithin longer after the last one that it has heard, since all of them have heard it at once.
+	beatEvery  = 13 * time.Second
+	turnWithin = time.Second
 	// silentAfter is how long after the last sign of life of a relay a connection is tested.
-	silentAfter = 8 * time.Second
-	// answerWithin bounds a test. With silentAfter it is below the quarter of a minute in
-	// which work goes on when a connection has gone silent.
+	silentAfter = 15 * time.Second
+	// answerWithin bounds a test. Work goes on 20 s after a connection has gone silent; a third of that would cost an idle
+	// relay three times as many statements.
 	answerWithin = 5 * time.Second
 	// listenWithin is how long a new connection may take to listen.
 	listenWithin = 10 * time.Second
@@ -104,9 +107,10 @@ const pollEvery = time.Second
 type Listening struct {
 	to    ListenTo
 	conn  *pgx.Conn
-	heard time.Time // the last proof
-	relay bool      // the last proof is a relay's sign of life
-	fresh bool      // no test yet
+	heard time.Time     // the last proof
+	turn  time.Duration // see turnWithin
+	relay bool          // the last proof is a relay's sign of life
+	fresh bool          // no test yet
 
 	full   *FullQueueError // nil: the server's queue has room
 	polled time.Time       // the last call of Poll
@@ -178,7 +182,7 @@ func (l *Listening) Hear(ctx context.Context) (payload string, err error) {
 		}
 		alive := n.Channel == l.to.Schema.Channel(aliveChannel)
 		if alive || !l.to.Beats {
-			l.heard = time.Now()
+			l.hears()
 		}
 		if !alive {
 			return n.Payload, nil
@@ -228,13 +232,16 @@ func (l *Listening) nextWithin(ctx context.Context) (*pgconn.Notification, error
 	return n, nil
 }
 
+// hears records a proof that the connection hears.
+func (l *Listening) hears() { l.heard, l.turn = time.Now(), rand.N(turnWithin) }
+
 // testAfter returns after what silence the connection is tested, if it is.
 func (l *Listening) testAfter() (after time.Duration, tests bool) {
 	switch {
 	case l.to.Beats && l.fresh:
 		return 0, true
 	case l.to.Beats:
-		return beatEvery, true
+		return beatEvery + l.turn, true
 	case l.relay, l.full != nil:
 		return silentAfter, true
 	default:
@@ -274,7 +281,8 @@ func (l *Listening) Prove(ctx context.Context) error {
 		closeListening(ctx, l.conn)
 		return err
 	}
-	l.heard, l.relay, l.fresh = time.Now(), false, false
+	l.hears()
+	l.relay, l.fresh = false, false
 	l.isFull(l.fullness(within, usage, limit))
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 
 // objectsSQL are the names in the schema of the queue that a statement may mean.
 const objectsSQL = `
-SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S', 'v', 'm', 'p')
+SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S', 'v', 'm', 'p', 'c')
 UNION
 SELECT typname FROM pg_type WHERE typnamespace = 'public'::regnamespace AND typtype IN ('e', 'd')
 UNION

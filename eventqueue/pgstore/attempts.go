@@ -37,7 +37,7 @@ func recordSQL(durations, errors, stacks string) string {
 }
 
 // workerSQL is the number of the worker that had claimed a row of ended; NULL: it is not known.
-var workerSQL = fmt.Sprintf("nullif(greatest((ended.claim_id - ended.attempts) / %d, 0), 0)", eventqueue.WorkerNumber(1).Claim(0))
+var workerSQL = "nullif(" + claimantSQL("ended") + ", 0)"
 
 // recordedDuration is the duration of a run whose failure is to be recorded, nil for any other.
 func recordedDuration(completion *worker.Completion) *time.Duration {

@@ -18,7 +18,9 @@ import (
 // Requeue, Retry, DeleteLogged, AddRule, LiftRule, the last Release of a rule, SetConcurrencyLimit, SetRateLimit, RemoveRateLimit, NameCanvas, UnnameCanvas, SetLockTimeout and FinalizeLockTimeout that changes
 // something writes a row of the audit log in its transaction. The last Release is in the name of whoever has lifted the rule. That costs some round trips, which a store
 // without an actor does not have. Everything else is as in the store itself, which stays as it is.
-func (s *Store) As(by audit.Actor) *Store { return &Store{pool: s.pool, share: s.share, by: &by} }
+func (s *Store) As(by audit.Actor) *Store {
+	return &Store{pool: s.pool, share: s.share, woken: s.woken, by: &by}
+}
 
 // Operating implements operate.Store; it is As.
 func (s *Store) Operating(by audit.Actor) operate.Store { return s.As(by) }
@@ -27,13 +29,20 @@ func (s *Store) Operating(by audit.Actor) operate.Store { return s.As(by) }
 type audited struct {
 	action string
 	ids    []eventqueue.EventID
-	// changed returns those that the change has changed, once it was made.
-	changed func() []eventqueue.EventID
+	// changed returns those that the change has changed, once it was made, and asked those whose runs it has asked to end.
+	changed, asked func() []eventqueue.EventID
 }
 
 // auditedChange is the audit entry of a change whose results are read into results.
 func auditedChange(action string, ids []eventqueue.EventID, results *[]operate.Changed) audited {
-	return audited{action, ids, func() []eventqueue.EventID { return operate.DoneIDs(*results) }}
+	return audited{action, ids, func() []eventqueue.EventID { return operate.DoneIDs(*results) }, func() (asked []eventqueue.EventID) {
+		for _, r := range *results {
+			if r.Result == operate.ChangeEnding && !r.Repeated {
+				asked = append(asked, r.ID)
+			}
+		}
+		return asked
+	}}
 }
 
 // changeEvents is waitThenSkip for a change of events; with an actor, it is audited. The first of the
@@ -98,16 +107,22 @@ func (s *Store) changeLogged(ctx context.Context, action string, ids []eventqueu
 	})
 }
 
-// auditEvents writes the row of a change of events that has been made.
+// auditEvents writes the row of a change of events that has been made, and one of the runs that it has asked to end.
 func (s *Store) auditEvents(ctx context.Context, tx pgsession.DB, what audited, before eventStates) error {
-	changed := what.changed()
+	if err := s.auditSome(ctx, tx, what.action, what.changed(), before); err != nil {
+		return err
+	}
+	return s.auditSome(ctx, tx, audit.CancelRun, what.asked(), before)
+}
+
+func (s *Store) auditSome(ctx context.Context, tx pgsession.DB, action string, changed []eventqueue.EventID, before eventStates) error {
 	if len(changed) == 0 {
 		return nil
 	}
 	target := struct {
 		Events []eventqueue.EventID `json:"events"`
 	}{changed}
-	change := audit.Change{Action: what.action, Canvas: before.canvasOf(changed), Target: target}
+	change := audit.Change{Action: action, Canvas: before.canvasOf(changed), Target: target}
 	if len(changed) <= audit.MaxDetailed {
 		after, err := readStates(ctx, tx, changed)
 		if err != nil {

@@ -72,20 +72,17 @@ WITH RECURSIVE clock AS MATERIALIZED (
             min(e.delay_until) FILTER (WHERE ` + dueFreeSQL + `) AS due,
             min(e.delay_until) FILTER (WHERE ` + dueFreeSQL + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + `) AS free_due
         FROM (SELECT ` + pendingColumnsSQL + ` FROM events_v2 e
-              WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
-                AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
+              WHERE ` + mayrun.OfHandlerSQL("scopes") + `
               ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT share.events) AS e
     ) AS oldest CROSS JOIN LATERAL (
         SELECT e.id FROM events_v2 e
-        WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
-          AND (e.canvas_id, e.module, e.name, e.id) <= (scopes.canvas_id, scopes.module, scopes.name, 9223372036854775807)
+        WHERE ` + mayrun.OfHandlerSQL("scopes") + `
         ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT 1
     ) AS newest CROSS JOIN LATERAL (
         SELECT min(e.delay_until) FILTER (WHERE ` + dueFreeSQL + `) AS due,
             min(e.delay_until) FILTER (WHERE ` + dueFreeSQL + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + `) AS free_due
         FROM (SELECT ` + pendingColumnsSQL + ` FROM events_v2 e
-              WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
-                AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, now)
+              WHERE ` + mayrun.DelayedOfHandlerSQL("scopes", "now") + `
               ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT $3) AS e
     ) AS delayed
     WHERE scopes.n > 0
@@ -183,14 +180,13 @@ WITH clock AS MATERIALIZED (
     SELECT now, now - ` + mayrun.ValidForSQL + ` AS valid FROM (SELECT clock_timestamp() AS now) AS clock
 )
 SELECT e.id, e.modifier
-FROM clock CROSS JOIN LATERAL (
+FROM clock CROSS JOIN (SELECT $1::uuid AS canvas_id, $2::text AS module, $3::text AS name) AS of CROSS JOIN LATERAL (
     (SELECT e.* FROM (SELECT ` + pendingColumnsSQL + ` FROM events_v2 e
-         WHERE (e.canvas_id, e.module, e.name, e.id) > ($1, $2, $3, 0) AND (e.canvas_id, e.module, e.name) <= ($1, $2, $3)
+         WHERE ` + mayrun.OfHandlerSQL("of") + `
          ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT $4) AS e)
     UNION ALL
     (SELECT e.* FROM (SELECT ` + pendingColumnsSQL + ` FROM events_v2 e
-         WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) >= ($1, $2, $3)
-           AND (e.canvas_id, e.module, e.name, e.delay_until) <= ($1, $2, $3, now)
+         WHERE ` + mayrun.DelayedOfHandlerSQL("of", "now") + `
          ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT $5) AS e)
 ) AS e
 WHERE ` + dueFreeSQL + ` AND ` + mayrun.NotBehindSQL("e.group_state") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + `

@@ -69,7 +69,7 @@ WITH clock AS MATERIALIZED (
         CASE WHEN e.attempts > 1 THEN (SELECT before.locked_at FROM events_v2 before WHERE before.id = e.id) END AS locked_at,
         e.attempts, e.retries, e.enqueued_at, CASE WHEN octet_length(e.value) <= ` + maxClaimedValueSQL + ` THEN e.value END AS value,
         e.ctid AS place, ` + attributes.OriginSQL + ` AS origin,
-        (e.unique_seconds > 0)::int + 8 * e.group_state + 32 * e.snoozes + 1048576 * e.lost_run::int + 2097152 * coalesce(e.suspect, 0)
+        (e.unique_seconds > 0)::int + 8 * (e.group_state + (` + cancelWantedSQL + `)::int) + 32 * e.snoozes + 1048576 * e.lost_run::int + 2097152 * coalesce(e.suspect, 0)
         + CASE WHEN e.limited_attempt = ` + putOffBeforeSQL + ` THEN -2147483648 ELSE 0 END
         + CASE WHEN (SELECT EXISTS (SELECT FROM rate_limits)) THEN (
             SELECT coalesce(max(CASE l.mode WHEN 'exact' THEN 6 ELSE 2 END), 0) FROM rate_limits l
@@ -198,9 +198,9 @@ type claimRow struct {
 type marks int32
 
 func (m marks) unique() bool         { return m&1 != 0 }
-func (m marks) limited() bool        { return m&2 != 0 } // a rate limit is to be asked
-func (m marks) exactlyLimited() bool { return m&4 != 0 } // and it is exact
-func (m marks) group() int16         { return int16(m>>3) & 3 }
+func (m marks) limited() bool        { return m&2 != 0 }        // a rate limit is to be asked
+func (m marks) exactlyLimited() bool { return m&4 != 0 }        // and it is exact
+func (m marks) group() int16         { return int16(m>>3) & 3 } // of a claimed event: 0 or 2, and one more if its cancellation is wanted
 func (m marks) snoozes() int         { return int(m >> 5 & 0x7fff) }
 func (m marks) lostRun() bool        { return m&(1<<20) != 0 }    // the lock that was taken over counts
 func (m marks) company() int         { return int(m>>21) & 1023 } // with how many suspects the event may run; 0: it is none
@@ -230,6 +230,9 @@ func (r *claimRow) found(id eventqueue.ClaimID) (f worker.ClaimResult) {
 	f.Facts.HandlerKnown = r.handlerKnown
 	f.Facts.Rule = machine.Rule(r.rule.String) // the highest of the type in SQL, which is block
 	group := r.marks.group()
+	if r.attempts.Valid {
+		f.Cancelled, group = group&1 != 0, group&^1
+	}
 	f.Facts.Waits = group == groupWaiting || group == groupLater
 	f.Grouped = group == groupMayRun
 	f.Facts.Delay = r.delayUntil.Sub(r.now)

@@ -64,21 +64,23 @@ var deleteCompleted = fenced(`, ended AS (
 )`)
 
 // An event leaves events_v2 and enters event_log in one statement (I1, I9). A
-// status of NULL keeps no history. The reason of a failed event is the label of its end, unless that is RetryTooMany.
+// status of NULL keeps no history. The reason of a failed event is the label of its end, unless that is RetryTooMany; a cancelled one has that of the
+// cancellation that ended its run.
 var deleteAndLogSQL = `, ended AS (
     DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*
 ), logged AS (
     INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id, reason,
-        duration, worker, unique_key)
+        actor, duration, worker, unique_key)
     SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at,
-        nullif(ordering_key, ''), attributes, parent_id, reason, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END, unique_key
+        nullif(ordering_key, ''), attributes, parent_id, CASE status WHEN 'CANCELLED' THEN nullif((cancellation).reason, '') ELSE reason END,
+        CASE status WHEN 'CANCELLED' THEN nullif((cancellation).actor, '') END, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END, unique_key
     FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[], $10::interval[]) AS how (id, status, last_error, reason, duration) USING (id)
     WHERE status IS NOT NULL
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at,
         ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
-        reason = excluded.reason, actor = NULL, duration = excluded.duration, worker = excluded.worker, unique_key = excluded.unique_key
+        reason = excluded.reason, actor = excluded.actor, duration = excluded.duration, worker = excluded.worker, unique_key = excluded.unique_key
 )`
 
 var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6", "$9")
@@ -97,7 +99,8 @@ var deleteAndStamp = fenced(deleteLogAndRecordSQL + `, stamped AS (
 
 // If the event is due again within MaxRequeue, the worker requeues its notification
 // with that delay. Otherwise a notification is pending. Without a new delay the event
-// is as it was before the claim.
+// is as it was before the claim. An event whose cancellation is wanted has no further
+// run to wait for: it stays due, and the next claim ends it.
 const (
 	rescheduleSQL = `, ended AS (
     UPDATE events_v2 e
@@ -106,9 +109,9 @@ const (
         begin_first = e.begin_first AND NOT (how.failed OR how.snoozed),
         retries = e.retries + how.failed::int,
         snoozes = CASE WHEN how.snoozed THEN least(e.snoozes + 1, 32767) WHEN how.failed THEN 0 ELSE e.snoozes END,
-        delay_until = CASE WHEN how.delay IS NULL THEN e.delay_until`
+        delay_until = CASE WHEN how.delay IS NULL OR ` + cancelWantedSQL + ` THEN e.delay_until`
 	rescheduleDelaySQL = ` ELSE clock.now + how.delay END,
-        notified_at = CASE WHEN how.delay IS NULL THEN e.notified_at`
+        notified_at = CASE WHEN how.delay IS NULL THEN e.notified_at WHEN ` + cancelWantedSQL + ` THEN NULL`
 	rescheduleNotifySQL = ` WHEN how.delay <= $7::interval THEN clock.now + how.delay END`
 	rescheduledSQL      = `
     WHERE ` + heldSQL + ` AND how.id = e.id
@@ -134,15 +137,15 @@ var rescheduleLimited = fenced(rescheduleSQL + tooLateSQL + ` THEN clock.now` + 
 // transaction ends.
 func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []worker.Completion, retain bool) (_ worker.WriteResult, err error) {
 	in = s.pool.In(in)
-	var deleted, rescheduled []worker.Completion
-	for _, completion := range completions {
-		switch completion.Label {
-		case machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood:
-			deleted = append(deleted, completion)
-		case machine.RetryAllowed, machine.Snoozed, machine.Released, machine.OverLimit:
-			rescheduled = append(rescheduled, completion)
-		default:
-			panic("pgstore: an event cannot end with " + string(completion.Label))
+	deleted, rescheduled := completions, []worker.Completion(nil)
+	if slices.ContainsFunc(completions, reschedules) {
+		deleted = nil
+		for _, completion := range completions {
+			if reschedules(completion) {
+				rescheduled = append(rescheduled, completion)
+			} else {
+				deleted = append(deleted, completion)
+			}
 		}
 	}
 	var queries []query
@@ -169,6 +172,18 @@ func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []wo
 	}, err
 }
 
+// reschedules reports whether a completion leaves the event in the queue.
+func reschedules(completion worker.Completion) bool {
+	switch completion.Label {
+	case machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood, machine.Cancelled:
+		return false
+	case machine.RetryAllowed, machine.Snoozed, machine.Released, machine.OverLimit:
+		return true
+	default:
+		panic("pgstore: an event cannot end with " + string(completion.Label))
+	}
+}
+
 // writeAndAdvance writes completions and advances their groups, in one transaction. If the database
 // refuses that, the row may be that of an event to which a group advances, which must not cost the
 // completion. Then the completions are written first, and the groups advance around such rows (I15).
@@ -193,13 +208,16 @@ func fencedWrite(written *worker.WriteResult, sql forms, claims claimColumns, mo
 		forms:     sql,
 		arguments: append([]any{ids, claims.attempts, claims.claimIDs, claims.places}, more...),
 		read: func(rows pgx.Rows) error {
-			left, err := pgx.CollectRows(rows, pgx.RowToStructByPos[unwritten])
+			left, err := pgx.CollectRows(rows, pgx.RowToStructByPos[fencedAnswer])
 			if err != nil {
 				return err
 			}
 			*written = worker.WriteResult{Done: without(left, ids)}
 			for _, claim := range left {
-				if claim.Lost {
+				switch {
+				case claim.Lost == nil:
+					written.Cancelled = append(written.Cancelled, claim.ID)
+				case *claim.Lost:
 					written.Lost = append(written.Lost, claim.ID)
 				}
 			}
@@ -208,17 +226,20 @@ func fencedWrite(written *worker.WriteResult, sql forms, claims claimColumns, mo
 	}
 }
 
-// unwritten is a row of a fenced statement's result: a claim that was not written.
-type unwritten struct {
+// fencedAnswer is a row of a fenced statement's result: a claim that was not written, or, without Lost, one that was and whose
+// event's cancellation is wanted.
+type fencedAnswer struct {
 	ID   eventqueue.EventID
-	Lost bool
+	Lost *bool
 }
 
-// without returns the ids that are not left.
-func without(left []unwritten, ids []int64) []eventqueue.EventID {
+// without returns the ids that were written: those that are not left.
+func without(left []fencedAnswer, ids []int64) []eventqueue.EventID {
 	unwritten := make(map[int64]bool, len(left))
 	for _, claim := range left {
-		unwritten[int64(claim.ID)] = true
+		if claim.Lost != nil {
+			unwritten[int64(claim.ID)] = true
+		}
 	}
 	done := make([]eventqueue.EventID, 0, len(ids))
 	for _, id := range ids {
@@ -255,10 +276,13 @@ func tidOf(place worker.RowID) pgtype.TID {
 }
 
 func deletion(written *worker.WriteResult, completions []worker.Completion, retain bool) query {
+	if !retain && !slices.ContainsFunc(completions, leavesTraces) {
+		return fencedWrite(written, deleteCompleted, columnsOf(completions))
+	}
 	statuses, lastErrors, reasons := make([]*string, len(completions)), make([]*string, len(completions)), make([]*string, len(completions))
 	durations, stacks := make([]*time.Duration, len(completions)), stacksOf(completions)
 	var completed []*time.Duration // of runs that are kept as complete
-	logs, stamps := false, false
+	stamps := false
 	for i := range completions {
 		durations[i] = recordedDuration(&completions[i])
 		stamps = stamps || completions[i].Unique
@@ -266,12 +290,12 @@ func deletion(written *worker.WriteResult, completions []worker.Completion, reta
 			reasons[i] = new(string(machine.FailedForGood))
 		}
 		switch {
+		case completions[i].Label == machine.Cancelled:
+			statuses[i] = new(string(maintenance.LogCancelled))
 		case completions[i].Label != machine.ExecutesToCompletion:
 			statuses[i], lastErrors[i] = new(string(maintenance.LogFailed)), &completions[i].LastError
-			logs = true
 		case retain:
 			statuses[i] = new(string(maintenance.LogCompleted))
-			logs = true
 			if completed == nil {
 				completed = make([]*time.Duration, len(completions))
 			}
@@ -283,10 +307,12 @@ func deletion(written *worker.WriteResult, completions []worker.Completion, reta
 	if stamps {
 		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed)
 	}
-	if !logs {
-		return fencedWrite(written, deleteCompleted, columnsOf(completions))
-	}
 	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed)
+}
+
+// leavesTraces reports whether the end of an event is written down even where completed events are not kept.
+func leavesTraces(completion worker.Completion) bool {
+	return completion.Unique || completion.Label != machine.ExecutesToCompletion
 }
 
 // stacksOf are the stacks of handlers that panicked; nil: none has.
@@ -328,10 +354,12 @@ func rescheduling(written *worker.WriteResult, completions []worker.Completion) 
 	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions))
 }
 
+// renew also answers for the rows that it has written and whose cancellation is wanted: with NULL.
 var renew = fenced(`, ended AS (
     UPDATE events_v2 e SET locked_at = clock.now, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock
-    WHERE ` + heldSQL + ` RETURNING e.id
-)`)
+    WHERE ` + heldSQL + ` RETURNING e.id, ` + cancelWantedSQL + ` AS cancelled
+)`).and(`
+UNION ALL SELECT id, NULL FROM ended WHERE cancelled`)
 
 // Renew implements worker.Store.
 func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {

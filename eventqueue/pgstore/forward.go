@@ -16,9 +16,12 @@ import (
 // forwardPayload is the beginning of what a worker is told that is to try events; their ids follow, with commas between them.
 const forwardPayload = "try:"
 
+// directChannelPrefix is the beginning of the channel of each worker, before its number.
+const directChannelPrefix = "events_v2_worker_"
+
 // directChannel is the channel of one worker.
 func directChannel(number eventqueue.WorkerNumber) string {
-	return "events_v2_worker_" + strconv.Itoa(int(number))
+	return directChannelPrefix + strconv.Itoa(int(number))
 }
 
 // eventIDs reads the ids of a payload. It leaves out what is none: anybody may notify.

@@ -61,6 +61,9 @@ var planning = pgsession.Settings{"enable_seqscan": "off", "jit": "off"}
 // the form that skips.
 type forms struct{ waits, skips string }
 
+// and adds the same to both forms.
+func (f forms) and(more string) forms { return forms{f.waits + more, f.skips + more} }
+
 // query is a statement with its arguments, and what reads its answer.
 type query struct {
 	forms

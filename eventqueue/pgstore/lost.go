@@ -49,7 +49,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT following.*
     FROM delayed AS scopes CROSS JOIN LATERAL (
         SELECT e.canvas_id, e.module, e.name, e.delay_until FROM events_v2 e
-        WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) > (scopes.canvas_id, scopes.module, scopes.name)
+        WHERE ` + mayrun.DelayedSQL + ` AND (e.canvas_id, e.module, e.name) > (scopes.canvas_id, scopes.module, scopes.name)
         ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT 1
     ) AS following
     WHERE NOT EXISTS (SELECT FROM progress p
@@ -63,13 +63,11 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT scopes.canvas_id, scopes.module, scopes.name, e.id
     FROM clock CROSS JOIN delayed AS scopes CROSS JOIN LATERAL (
         (SELECT ` + pageColumnsSQL + ` FROM events_v2 e
-         WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
-           AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, now)
+         WHERE ` + mayrun.DelayedOfHandlerSQL("scopes", "now") + `
          ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT $2)
         UNION ALL
         (SELECT ` + pageColumnsSQL + ` FROM events_v2 e
-         WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
-           AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, now)
+         WHERE ` + mayrun.DelayedOfHandlerSQL("scopes", "now") + `
          ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.delay_until DESC LIMIT $2)
     ) AS e
     WHERE scopes.earliest <= now AND NOT ` + mayrun.HandlerRuledSQL("scopes") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
@@ -86,9 +84,6 @@ SELECT progress.canvas_id, progress.module, progress.name, taken.id, taken.canva
 FROM (VALUES (1)) AS single_row
 LEFT JOIN progress ON true
 LEFT JOIN taken ON true`
-
-// delayedSQL is the condition of the index events_v2_delayed.
-const delayedSQL = `e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL`
 
 // takeRoundOfGroupsSQL jumps along the index event_groups_order from one ordering group to
 // the next. However many events wait there, it reads those that may run, and the first

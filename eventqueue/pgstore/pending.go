@@ -104,9 +104,10 @@ WITH clock AS MATERIALIZED (
     UNION ALL
     (SELECT id, canvas_id, true FROM page, clock WHERE locked_at > now + interval '1 day' LIMIT 10)
 )
-SELECT progress.next, progress.read, (SELECT count(*) FROM live), progress.counted, found.id, found.canvas_id, found.ahead
+SELECT progress.next, progress.read, (SELECT count(*) FROM live), progress.counted, progress.valid_for, found.id, found.canvas_id, found.ahead
 FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read,
-    EXISTS (SELECT FROM event_minutes m WHERE m.minute >= (SELECT date_trunc('minute', now - interval '1 minute', 'UTC') FROM clock)) AS counted FROM page) AS progress LEFT JOIN found ON true`
+    EXISTS (SELECT FROM event_minutes m WHERE m.minute >= (SELECT date_trunc('minute', now - interval '1 minute', 'UTC') FROM clock)) AS counted,
+    ` + mayrun.ValidForSQL + ` AS valid_for FROM page) AS progress LEFT JOIN found ON true`
 
 const (
 	// Whoever writes rows by SQL can write any year: times that arithmetic would
@@ -230,7 +231,7 @@ func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID,
 				canvas   *[16]byte
 				ahead    *bool
 			)
-			_, err := pgx.ForEachRow(rows, []any{&next, &swept.Read, &swept.Live, &swept.Counted, &id, &canvas, &ahead}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&next, &swept.Read, &swept.Live, &swept.Counted, &swept.LockTimeout, &id, &canvas, &ahead}, func() error {
 				if next != nil {
 					swept.Next = *next
 				}
@@ -308,7 +309,13 @@ func (s *Store) ListenError() error { return s.relay.Failure() }
 
 // Listen implements maintenance.RelayStore, on a connection of its own.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
-	err := s.listen(ctx, wake)
+	err := s.listen(ctx, func() {
+		wake()
+		select {
+		case s.woken <- struct{}{}:
+		default: // whoever lifts rules has yet to look
+		}
+	})
 	if ctx.Err() == nil {
 		s.relay.Is(err)
 		pgsession.ResetAfter(s.pool.Shared, err)

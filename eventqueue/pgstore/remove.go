@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,12 +17,12 @@ import (
 // A lock that has expired is none (I4); without the row its holder's token is good for nothing (I5).
 //
 // A row leaves events_v2 and enters event_log in one statement (I1). A unique key stays reserved
-// for as long as after a completion.
+// for as long as after a completion. With a cancellation, the runs of the others end; see endingSQL.
 var removeSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), free AS MATERIALIZED (
-    SELECT id, canvas_id, module, name, locked_at
+    SELECT id, canvas_id, module, name, locked_at, claim_id, attempts
     FROM events_v2
     WHERE id = ANY ($1::bigint[])
     ORDER BY id
@@ -46,7 +47,9 @@ WITH clock AS MATERIALIZED (
     FROM removed CROSS JOIN clock
     WHERE unique_seconds > 0
     ON CONFLICT (event_id) DO UPDATE SET unique_seconds = excluded.unique_seconds, expires_at = excluded.expires_at
-)` + changedSQL("removed", "")
+), ` + endingSQL +
+	strings.Replace(changedSQL("removed", "woken"), `'running'`,
+		`CASE WHEN NOT $2::boolean THEN 'running' WHEN asked.id IN (SELECT id FROM ending) THEN 'ending' ELSE '`+againSQL+`' END`, 1)
 
 // longestSQL bounds how long a lock is said to be valid that a row has that was written by hand.
 const longestSQL = `interval '876000 hours'`
@@ -94,7 +97,7 @@ func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellati
 	change := func(ids []eventqueue.EventID, results *[]operate.Changed) []query {
 		return []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
-			{forms: forms{waits: removeSQL, skips: removeSQL}, arguments: []any{int64s(ids), cancellation != nil, reason, actor}, read: collect(results, scanChanged)},
+			{forms: forms{waits: removeSQL, skips: removeSQL}, arguments: []any{int64s(ids), cancellation != nil, reason, actor, s.channel(directChannelPrefix)}, read: collect(results, scanChanged)},
 		}
 	}
 	action := "delete"
@@ -125,6 +128,9 @@ func scanChanged(row pgx.CollectableRow) (c operate.Changed, err error) {
 	err = row.Scan(&c.ID, &c.Result, &remaining, (*[16]byte)(&c.Scope.Canvas), &c.Scope.Module, &c.Scope.Name)
 	if remaining != nil {
 		c.LockRemaining = *remaining
+	}
+	if c.Result == againSQL {
+		c.Result, c.Repeated = operate.ChangeEnding, true
 	}
 	return c, err
 }

@@ -34,6 +34,8 @@ type reserve struct {
 	log   *zap.Logger
 	// forwarded has events tried that another worker has forwarded; nil: this worker does not hear them.
 	forwarded func([]eventqueue.EventID)
+	// cancelled has the claims of events renewed whose cancellation may be wanted; nil: the next heartbeat finds it.
+	cancelled func([]eventqueue.EventID)
 
 	mu        sync.Mutex
 	pool      *pgxpool.Pool // of one connection; nil before the first use
@@ -66,7 +68,7 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 			}
 		}
 		to := pgsession.ListenTo{Schema: r.store.Schema(), Channel: unpublishedChannel, State: &r.wakeups}
-		if r.forwarded != nil {
+		if r.forwarded != nil || r.cancelled != nil {
 			to.Beside = directChannel(r.self.Number)
 		}
 		listening, err := pgsession.ListenOn(ctx, conn, to)
@@ -75,7 +77,7 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 		}
 		err = registerWorker(ctx, r.store.pool.Schema.On(conn), r.self)
 		if err != nil {
-			if conn.IsClosed() {
+			if conn.IsClosed() || ctx.Err() != nil { // the worker stops before it was registered
 				return err
 			}
 			// Heartbeats are worth more than what operators are shown.
@@ -101,6 +103,9 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 // OnForwarded has what other workers forward to this one tried.
 func (r *reserve) OnForwarded(try func([]eventqueue.EventID)) { r.forwarded = try }
 
+// OnCancelled has the claims of events renewed at once that operators cancel, and those of all, nil, when it begins to listen.
+func (r *reserve) OnCancelled(renew func([]eventqueue.EventID)) { r.cancelled = renew }
+
 // Renew implements worker.Reserve.
 func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {
 	err = r.send(ctx, func(store *Store) (err error) {
@@ -111,8 +116,8 @@ func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (written wor
 }
 
 // ReportSlots is like ReportSlots of Store, on this connection.
-func (r *reserve) ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, now worker.Slots) error {
-	return r.send(ctx, func(store *Store) error { return store.ReportSlots(ctx, self, now) })
+func (r *reserve) ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, now worker.Slots, open []worker.OpenBreaker) error {
+	return r.send(ctx, func(store *Store) error { return store.ReportSlots(ctx, self, now, open) })
 }
 
 // send interrupts the wait for notifications and has a statement sent on the connection.
@@ -182,6 +187,9 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 	listening, fresh, users := r.beginWait(interrupt)
 	if fresh {
 		r.wakeups.Ends()
+		if r.cancelled != nil {
+			r.cancelled(nil)
+		}
 		return true, false, nil // for what was notified before
 	}
 	if users == 0 {
@@ -231,16 +239,21 @@ func (r *reserve) endWait() (users int) {
 	return r.users
 }
 
-// received has forwarded events tried, and reports whether another notification wakes the worker.
+// received has what concerns this worker's events done, and reports whether another notification wakes the worker. Anybody may notify.
 func (r *reserve) received(payload string) (woken, lost bool) {
-	ids, forwarded := strings.CutPrefix(payload, forwardPayload)
-	if !forwarded {
-		return true, payload == lostPayload
+	if ids, forwarded := strings.CutPrefix(payload, forwardPayload); forwarded {
+		if r.forwarded != nil {
+			r.forwarded(eventIDs(ids))
+		}
+		return false, false
 	}
-	if r.forwarded != nil { // anybody may notify
-		r.forwarded(eventIDs(ids))
+	if ids, cancelled := strings.CutPrefix(payload, cancelPayload); cancelled {
+		if of := eventIDs(ids); r.cancelled != nil && len(of) > 0 {
+			r.cancelled(of)
+		}
+		return false, false
 	}
-	return false, false
+	return true, payload == lostPayload
 }
 
 // Failure implements worker.Reserve.

@@ -51,10 +51,19 @@ func (s *Store) AddRule(ctx context.Context, rule operate.Rule) (added bool, err
 		return s.changeIn(ctx, tx, ruleRow(string(rule.Type), rule.Type, rule.RuleScope), func(tx pgsession.DB) error {
 			tag, err := tx.Exec(ctx, addRuleSQL, append(ruleArgs(rule.Type, rule.RuleScope), rule.Reason, rule.Actor, until)...)
 			added = tag.RowsAffected() == 1
+			if err == nil && until != nil {
+				err = s.wakeLifters(ctx, tx)
+			}
 			return err
 		})
 	})
 	return added && err == nil, err
+}
+
+// wakeLifters has whoever lifts rules look at them once more, since they rest until the end of the next one.
+func (s *Store) wakeLifters(ctx context.Context, tx pgsession.DB) error {
+	_, err := tx.Exec(ctx, wakeRelaySQL, s.channel(pendingChannel))
+	return err
 }
 
 // One change of rules at a time, so that of two rules that are lifted at
@@ -113,6 +122,9 @@ func (s *Store) LiftRule(ctx context.Context, lift operate.Lift) (lifted operate
 			lifted.Removed = tag.RowsAffected() == 1
 			return err
 		})
+		if err == nil && lift.Rate > 0 {
+			err = s.wakeLifters(ctx, tx)
+		}
 		if err != nil {
 			return err
 		}
@@ -142,20 +154,23 @@ func (s *Store) changeRules(ctx context.Context, f func(tx pgsession.DB) error) 
 // Times that were written by SQL are cut to the years that Go can read and JSON has, so that no row
 // keeps the others from being read.
 const rulesToLiftSQL = `
-SELECT rule_type::text, canvas_id, event_space, handler_name, modifier, prefix, reason, actor,
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+)
+SELECT CASE WHEN until > now AND rate IS NULL THEN until - now ELSE interval '0' END, rule_type::text, canvas_id, event_space, handler_name, modifier, prefix, reason, actor,
     least(greatest(until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z'), coalesce(rate, 0), coalesce(greatest(released_to, 0), 0),
     least(greatest(released_at, '0001-01-01 00:00Z'), '9999-12-31 00:00Z')
-FROM scheduling_rules WHERE until <= clock_timestamp() OR rate IS NOT NULL ORDER BY id`
+FROM clock, scheduling_rules WHERE until <= now + $1::interval OR rate IS NOT NULL ORDER BY id`
 
 // RulesToLift implements operate.RuleStore.
-func (s *Store) RulesToLift(ctx context.Context) ([]operate.Rule, error) {
-	rows, err := s.pool.Query(ctx, rulesToLiftSQL)
+func (s *Store) RulesToLift(ctx context.Context, within time.Duration) ([]operate.RuleToLift, error) {
+	rows, err := s.pool.Query(ctx, rulesToLiftSQL, within)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r operate.Rule, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r operate.RuleToLift, err error) {
 		var until, released *time.Time
-		err = row.Scan(&r.Type, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Prefix, &r.Reason, &r.Actor, &until,
+		err = row.Scan(&r.In, &r.Type, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Prefix, &r.Reason, &r.Actor, &until,
 			&r.Rate, &r.ReleasedTo, &released)
 		if until != nil {
 			r.Until = *until
@@ -166,3 +181,6 @@ func (s *Store) RulesToLift(ctx context.Context) ([]operate.Rule, error) {
 		return r, err
 	})
 }
+
+// Woken implements operate.RuleStore.
+func (s *Store) Woken() <-chan struct{} { return s.woken }

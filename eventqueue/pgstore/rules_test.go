@@ -232,7 +232,7 @@ func TestRampReplacesTheEndOfARule(t *testing.T) {
 	if lifted, err := r.store.LiftRule(ctx, lift); err != nil || !lifted.Removed {
 		t.Fatalf("%+v, %v", lifted, err)
 	}
-	rules, err := r.store.RulesToLift(ctx)
+	rules, err := r.store.RulesToLift(ctx, time.Minute)
 	if err != nil || len(rules) != 1 || !rules[0].Until.IsZero() || rules[0].Rate != 1 {
 		t.Errorf("to be lifted are %+v, %v", rules, err)
 	}
@@ -266,7 +266,7 @@ func TestRuleOfAnyYearFailsNothing(t *testing.T) {
 	}
 	r.exec(`ALTER TABLE scheduling_rules DROP CONSTRAINT scheduling_rules_readable`)
 	r.exec(badRulesSQL, [16]byte(canvas), handler.Name)
-	rules, err := r.store.RulesToLift(ctx)
+	rules, err := r.store.RulesToLift(ctx, time.Minute)
 	if err != nil || len(rules) != 3 {
 		t.Fatalf("to be lifted are %+v, %v", rules, err)
 	}
@@ -312,4 +312,33 @@ func TestInvalidRulesAreCorrected(t *testing.T) {
 	if until := one[string](r, `SELECT until::text FROM scheduling_rules WHERE rule_type = 'block'`); until != "infinity" {
 		t.Errorf("the end of a rule without one is %s", until)
 	}
+}
+
+// TestRuleWithAnEndWakesWhoLiftsIt: adding one, and lifting one at a rate, since between such rules nobody looks for them.
+func TestRuleWithAnEndWakesWhoLiftsIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	go func() { _ = r.store.Listen(ctx, func() {}) }() // it ends with the test
+	woken := func(by string) {
+		t.Helper()
+		select {
+		case <-r.store.Woken():
+		case <-ctx.Done():
+			t.Fatalf("%s wakes nobody", by)
+		}
+	}
+	woken("the beginning")
+	rule := operate.RuleOf(operate.PauseRule, scope)
+	rule.Until = time.Now().Add(time.Hour)
+	if added, err := r.store.AddRule(ctx, rule); err != nil || !added {
+		t.Fatalf("%t, %v", added, err)
+	}
+	woken("a rule with an end")
+	lift := operate.LiftOf(operate.PauseRule, scope)
+	lift.Rate = 1
+	if lifted, err := r.store.LiftRule(ctx, lift); err != nil || !lifted.Removed {
+		t.Fatalf("%+v, %v", lifted, err)
+	}
+	woken("a rate")
 }

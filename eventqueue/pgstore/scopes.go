@@ -1,9 +1,11 @@
 package pgstore
 
+import "eventsv2/internal/mayrun"
+
 // A statement that goes by handlers jumps along the index events_v2_handler from one scope
-// to the next, however many events each has. Rows are compared as rows, not column by
+// to the next, however many events each has. The jump compares rows, not column by
 // column: then no other index has them in order, and none is walked past all events of
-// others.
+// others. The events of one scope are read with mayrun.OfHandlerSQL.
 
 // nextScopeSQL is the first scope after that of a row scopes.
 const nextScopeSQL = `
@@ -17,19 +19,16 @@ const nextScopeSQL = `
 func scopeEndsSQL(columns, limit string) string {
 	return `
         (SELECT ` + columns + ` FROM events_v2 e
-         WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
-           AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
+         WHERE ` + mayrun.OfHandlerSQL("scopes") + `
          ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT ` + limit + `)
         UNION ALL
         (SELECT newest.* FROM (
              SELECT e.id FROM events_v2 e
-             WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
-               AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
+             WHERE ` + mayrun.OfHandlerSQL("scopes") + `
              ORDER BY e.canvas_id, e.module, e.name, e.id OFFSET ` + limit + ` - 1 LIMIT 1
          ) AS oldest CROSS JOIN LATERAL (
              SELECT ` + columns + ` FROM events_v2 e
-             WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, oldest.id)
-               AND (e.canvas_id, e.module, e.name, e.id) <= (scopes.canvas_id, scopes.module, scopes.name, 9223372036854775807)
+             WHERE ` + mayrun.OfHandlerSQL("scopes") + ` AND e.id > oldest.id
              ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT ` + limit + `
          ) AS newest)`
 }

@@ -34,6 +34,7 @@ type Store struct {
 	await maintenance.AwaitTake // of searches for lost notifications; nil: they take what they find at once; see search.go
 
 	relay wakeups.State // of the connection that wakes the relay
+	woken chan struct{} // whenever that has woken it; for whoever lifts rules
 	log   *zap.Logger   // of that connection; nil: none
 
 	runs []string // the handlers of whose events lost notifications are searched for; nil: all; see search.go
@@ -46,7 +47,7 @@ func New(pool *pgxpool.Pool) *Store { return NewIn("", pool) }
 
 // NewIn is New for the queue in a schema; "" is public. The search path of the pool does not matter.
 func NewIn(schema pgsession.Schema, pool *pgxpool.Pool) *Store {
-	return &Store{pool: pgsession.On(pool, schema), share: newShare(pool)}
+	return &Store{pool: pgsession.On(pool, schema), share: newShare(pool), woken: make(chan struct{}, 1)}
 }
 
 // LogTo has the connection that wakes the relay log what keeps wake-ups from it. Call it before anything else.

@@ -85,7 +85,6 @@ var changeCases = []testCase{
 	{"what runs is neither removed nor edited nor requeued (I4)", func(s *session) {
 		id := s.insert(1)[0]
 		found, claim := s.mustClaim(id, 1)
-		s.remove(id, &operate.Cancellation{}, operate.ChangeRunning)
 		s.remove(id, nil, operate.ChangeRunning)
 		s.edit(id, operate.Edit{Value: json.RawMessage(`"new"`)}, operate.ChangeRunning)
 		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != operate.ChangeRunning || results[0].LockRemaining <= 0 {
@@ -95,6 +94,48 @@ var changeCases = []testCase{
 			s.Errorf("the end was answered with %+v", written)
 		}
 		s.edit(id, operate.Edit{Value: json.RawMessage(`"new"`)}, operate.ChangeUnknown)
+	}},
+	{"what was cancelled while it ran is due until it ends, and is not run again", func(s *session) {
+		ids := s.insert(2)
+		_, claim := s.mustClaim(ids[0], 1)
+		_, other := s.mustClaim(ids[1], 2)
+		s.remove(ids[0], &operate.Cancellation{Reason: "twice", Actor: "ada"}, operate.ChangeEnding)
+		s.remove(ids[0], &operate.Cancellation{Reason: "once more"}, operate.ChangeEnding)
+		written, err := s.store.Renew(s.Context(), []worker.Claim{claim, other})
+		if err != nil || len(written.Done) != 2 || len(written.Lost) != 0 || !slices.Equal(written.Cancelled, ids[:1]) {
+			s.Errorf("the renewal was answered with %+v, %v", written, err)
+		}
+		s.complete(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Delay: time.Hour, LastError: "no luck"})
+		found, claim := s.mustClaim(ids[0], 3)
+		if !found.Cancelled || found.Grouped || found.Facts.Waits || found.Event.Retries != 1 {
+			s.Errorf("the next claim found %+v", found)
+		}
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.Cancelled, LastError: "it ended"}); len(written.Done) != 1 {
+			s.Errorf("the end was answered with %+v", written)
+		}
+		s.retry(ids[0], operate.Edit{}, operate.RetryMoved)
+		if found, _ := s.mustClaim(ids[0], 4); found.Cancelled {
+			s.Errorf("after a retry the claim found %+v", found)
+		}
+	}},
+	{"what was cancelled while it ran may complete", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, 1)
+		s.remove(id, &operate.Cancellation{}, operate.ChangeEnding)
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 {
+			s.Errorf("the end was answered with %+v", written)
+		}
+		s.remove(id, &operate.Cancellation{}, operate.ChangeUnknown)
+	}},
+	{"what was cancelled while it ran is removed like any other when its lock has expired", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, 1)
+		s.remove(id, &operate.Cancellation{}, operate.ChangeEnding)
+		s.expireLocks()
+		s.remove(id, &operate.Cancellation{}, operate.ChangeDone)
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.Cancelled}); len(written.Lost) != 1 {
+			s.Errorf("the end was answered with %+v", written)
+		}
 	}},
 	{"a requeue takes an expired lock from its holder (I5)", func(s *session) {
 		id := s.insert(1)[0]

@@ -117,7 +117,7 @@ var claimCases = []testCase{
 		if added, err := s.store.AddRule(s.Context(), rule); err != nil || !added {
 			s.Errorf("AddRule = %t, %v", added, err)
 		}
-		if expired, err := s.store.RulesToLift(s.Context()); err != nil || len(expired) != 0 {
+		if expired, err := s.store.RulesToLift(s.Context(), time.Minute); err != nil || len(expired) != 0 {
 			s.Errorf("expired before their end are %+v, %v", expired, err)
 		}
 		lifted, err := s.store.LiftRule(s.Context(), operate.Lift{Type: rule.Type, RuleScope: operate.RuleScope{Scope: scope}, Expired: true})
@@ -128,7 +128,7 @@ var claimCases = []testCase{
 	}},
 	{"a rule without an end never expires", func(s *session) {
 		s.rule(machine.BlockRule, true)
-		if expired, err := s.store.RulesToLift(s.Context()); err != nil || len(expired) != 0 {
+		if expired, err := s.store.RulesToLift(s.Context(), time.Minute); err != nil || len(expired) != 0 {
 			s.Errorf("expired are %+v, %v", expired, err)
 		}
 		if lifted, err := s.store.LiftRule(s.Context(), operate.Lift{Type: machine.BlockRule, RuleScope: operate.RuleScope{Scope: scope}, Expired: true}); err != nil || lifted.Removed {
@@ -296,7 +296,7 @@ var ruleCases = []testCase{
 			}
 			s.held(id, want)
 		}
-		rules, err := s.store.RulesToLift(s.Context())
+		rules, err := s.store.RulesToLift(s.Context(), time.Minute)
 		if err != nil || len(rules) != 1 || rules[0].Rate != 1 || rules[0].ReleasedTo != released.UpTo {
 			s.Errorf("to be lifted are %+v, %v", rules, err)
 		}

@@ -17,8 +17,7 @@ const newestOfScope = 10_000
 // unclaimedSQL finds events by the time of their insert, which is that of their first notification:
 // an event that was notified again since was not lost. It reads no values, which emitters may
 // not. Of an ordering group the first one that has not been admitted needs a notification, and those
-// that have. The handler is compared as a row, so that only the index of handlers has its events in
-// order.
+// that have.
 var unclaimedSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -28,8 +27,7 @@ WITH clock AS MATERIALIZED (
         AS asked (canvas_id, module, name, most, oldest, newest)
     CROSS JOIN LATERAL (
         SELECT e.id, e.canvas_id, e.group_state, e.ordering_key, e.notified_at, e.locked_at FROM events_v2 e
-        WHERE (e.canvas_id, e.module, e.name) >= (asked.canvas_id, asked.module, asked.name)
-          AND (e.canvas_id, e.module, e.name) <= (asked.canvas_id, asked.module, asked.name)
+        WHERE ` + mayrun.OfHandlerSQL("asked") + `
         ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT asked.most
     ) AS e
     WHERE e.locked_at IS NULL AND e.notified_at BETWEEN now - asked.oldest AND now - asked.newest

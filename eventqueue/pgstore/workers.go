@@ -24,10 +24,10 @@ const (
 INSERT INTO event_workers AS w (number, host, pid, version, handlers, slots) VALUES ($1, $2, $3, $4, $5, nullif($6, 0))
 ON CONFLICT (number) DO UPDATE SET missed_at = NULL WHERE w.missed_at IS NOT NULL`
 
-	stopWorkerSQL = `UPDATE event_workers SET stopped_at = clock_timestamp(), busy = NULL, hung = NULL, oldest_since = NULL WHERE number = $1`
+	stopWorkerSQL = `UPDATE event_workers SET stopped_at = clock_timestamp(), busy = NULL, hung = NULL, oldest_since = NULL, breakers = NULL WHERE number = $1`
 
 	reportSlotsSQL = `
-UPDATE event_workers SET slots = $2, busy = $3, hung = $4, oldest_since = clock_timestamp() - $5::interval WHERE number = $1 AND stopped_at IS NULL`
+UPDATE event_workers SET slots = $2, busy = $3, hung = $4, oldest_since = clock_timestamp() - $5::interval, breakers = $6::jsonb WHERE number = $1 AND stopped_at IS NULL`
 )
 
 // registerWorker shows on a new connection that a worker lives.
@@ -41,13 +41,21 @@ func registerWorker(ctx context.Context, conn pgsession.DB, self worker.Registra
 	return nil
 }
 
-// ReportSlots records how a worker is occupied, for operators.
-func (s *Store) ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, now worker.Slots) error {
+// ReportSlots records how a worker is occupied and which of its circuit breakers are open, for operators.
+func (s *Store) ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, now worker.Slots, open []worker.OpenBreaker) error {
 	var oldest *time.Duration
 	if !now.OldestSince.IsZero() {
 		oldest = new(time.Since(now.OldestSince))
 	}
-	_, err := s.pool.Exec(ctx, reportSlotsSQL, self, now.Of, now.Busy, now.Hung, oldest)
+	var breakers any // NULL
+	if len(open) > 0 {
+		list := make([]workerhandlers.Breaker, len(open))
+		for i, b := range open {
+			list[i] = workerhandlers.Breaker{Handler: workerhandlers.Of(b.Handler), Since: b.Since.UTC(), Error: b.Error}
+		}
+		breakers = list
+	}
+	_, err := s.pool.Exec(ctx, reportSlotsSQL, self, now.Of, now.Busy, now.Hung, oldest, breakers)
 	return err
 }
 

@@ -79,6 +79,11 @@ func (c *Clock) Follow(config *pgxpool.Config) {
 		}
 		return &restful{Conn: conn, clock: c, woken: make(chan struct{}, 1)}, nil
 	}
+	after(config, followSQL+`, set_config('lock_timeout', '1s', false)`)
+}
+
+// after has each connection of a pool begin with a statement.
+func after(config *pgxpool.Config, sql string) {
 	prepare := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if prepare != nil {
@@ -86,7 +91,7 @@ func (c *Clock) Follow(config *pgxpool.Config) {
 				return err
 			}
 		}
-		_, err := conn.Exec(ctx, followSQL)
+		_, err := conn.Exec(ctx, sql)
 		return err
 	}
 }
@@ -95,8 +100,7 @@ func (c *Clock) Follow(config *pgxpool.Config) {
 const never = 100_000 * time.Hour
 
 // followSQL has the clock of the test stand before that of Postgres.
-const followSQL = `SELECT set_config('search_path', 'queuetest, pg_catalog, ' || current_setting('search_path'), false),
-	set_config('lock_timeout', '1s', false)`
+const followSQL = `SELECT set_config('search_path', 'queuetest, pg_catalog, ' || current_setting('search_path'), false)`
 
 // show sets the database's clock.
 func (c *Clock) show() error {

@@ -20,7 +20,7 @@
 // of functions and procedures that set one. It also replaces now and clock_timestamp in the defaults of columns, such
 // as delay_until: in those of your own tables, too. What an extension or another role owns stays as it is. In
 // statements, the functions of transactions, such as now and CURRENT_TIMESTAMP, still return real time. Outside of a
-// bubble the clock is that of this machine.
+// bubble the clock is that of this machine, or a [Stopped] one that goes on only when the test sets it, as that of package eventstest.
 //
 // # Limits
 //

@@ -137,6 +137,9 @@ func (a *Answer) Waits(refused, putOff int, jitter func(time.Duration) time.Dura
 			place = min(place, older)
 		}
 		full := own.full()
+		if i < putOff { // the present windows have room only for some of those that are counted as older
+			full, place = *own, max(place, own.Room()+int64(i))
+		}
 		wait, spread := full.Wait(place)
 		if other != nil && other.Room() == 0 {
 			if opens, wide := other.Wait(0); opens > wait {

@@ -120,21 +120,25 @@ func TestRefusedEventsWaitForTheLimitThatOpensLast(t *testing.T) {
 	full := &ratelimit.State{PerDay: 1, Windows: ratelimit.Windows{DayUsed: 1, DayLeft: time.Hour}}
 	for name, c := range map[string]struct {
 		answer ratelimit.Answer
+		putOff int
 		want   []time.Duration // with a jitter of the whole spread
 	}{
-		"of the handler": {ratelimit.Answer{Handler: minute(2, 1, 20*time.Second, 3)}, seconds(20+30, 80+15, 80+30)},
-		"of the canvas":  {ratelimit.Answer{Canvas: minute(2, 1, 20*time.Second, 3)}, seconds(20+30, 80+15, 80+30)},
-		"of both": {ratelimit.Answer{Canvas: minute(2, 0, 20*time.Second, 1), Handler: minute(2, 0, 40*time.Second, 2)},
+		"of the handler": {ratelimit.Answer{Handler: minute(2, 1, 20*time.Second, 3)}, 0, seconds(20+30, 80+15, 80+30)},
+		"of the canvas":  {ratelimit.Answer{Canvas: minute(2, 1, 20*time.Second, 3)}, 0, seconds(20+30, 80+15, 80+30)},
+		"of both": {ratelimit.Answer{Canvas: minute(2, 0, 20*time.Second, 1), Handler: minute(2, 0, 40*time.Second, 2)}, 0,
 			seconds(40+15, 40+15, 40+30)},
-		"of both, the canvas' with others ahead": {ratelimit.Answer{Canvas: minute(2, 4, 20*time.Second, 1), Handler: minute(2, 1, 40*time.Second, 2)},
+		"of both, the canvas' with others ahead": {ratelimit.Answer{Canvas: minute(2, 4, 20*time.Second, 1), Handler: minute(2, 1, 40*time.Second, 2)}, 0,
 			seconds(140+15, 40+30, 100+15)},
-		"of the canvas, and the handler has room": {ratelimit.Answer{Canvas: minute(2, 0, 20*time.Second, 2), Handler: minute(1, 50, 40*time.Second, 0)},
+		"of the canvas, and the handler has room": {ratelimit.Answer{Canvas: minute(2, 0, 20*time.Second, 2), Handler: minute(1, 50, 40*time.Second, 0)}, 0,
 			seconds(20+15, 20+30)},
-		"of the handler, and the canvas is full for longer": {ratelimit.Answer{Canvas: full, Handler: minute(2, 0, 40*time.Second, 1)},
+		"of the handler, and the canvas is full for longer": {ratelimit.Answer{Canvas: full, Handler: minute(2, 0, 40*time.Second, 1)}, 0,
 			seconds(3600 + 300)},
+		"that come for the first time, and the room is kept": {ratelimit.Answer{Handler: minute(1, 2, 20*time.Second, 2)}, 0, seconds(80+15, 80+30)},
+		"that were put off before, and the room is kept":     {ratelimit.Answer{Handler: minute(1, 2, 20*time.Second, 2)}, 2, seconds(20+30, 80+15)},
+		"that were put off before, and the room is others'":  {ratelimit.Answer{Handler: minute(0, 0, 20*time.Second, 2)}, 2, seconds(20+15, 20+30)},
 	} {
 		c.answer.OlderPutOff, c.answer.OlderNew = -1, -1
-		got := c.answer.Waits(len(c.want), 0, func(spread time.Duration) time.Duration { return spread })
+		got := c.answer.Waits(len(c.want), c.putOff, func(spread time.Duration) time.Duration { return spread })
 		for i := range c.want {
 			if got[i] != c.want[i] {
 				t.Errorf("%s: waits %v, want %v", name, got, c.want)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/article"
 )
 
 // Event is a struct that describes a change: EventType names the kind of thing that changed
@@ -88,7 +89,7 @@ func declare[T Event](b *Bus) (*kind, error) {
 		return nil, errors.New("comes after Register: declare events and add handlers first")
 	}
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("it is a %s and must be a struct: give EventType and EventAction receivers that are no pointers", t.Kind())
+		return nil, fmt.Errorf("it is %s and must be a struct: give EventType and EventAction receivers that are no pointers", article.With(t.Kind()))
 	}
 	var zero T
 	key, err := keyOf(zero)
@@ -115,6 +116,12 @@ type HandlerOption func(*typedHandler)
 // CompleteTx.
 func Synchronous() HandlerOption { return func(h *typedHandler) { h.synchronous = true } }
 
+// Strict makes a handler refuse values in which a field is missing, or null where the type cannot be nil: the
+// event ends as FAILED with a *DecodeError that names the field, without a retry. Fields that are pointers,
+// or whose tags have omitempty or omitzero, may be missing. Without Strict, a field that is missing or null
+// has its zero value, as with encoding/json. For a Synchronous handler it is the dispatch that ends.
+func Strict() HandlerOption { return func(h *typedHandler) { h.strict = true } }
+
 // WithPolicy sets the policy of one handler's events. It is not for synchronous handlers, which
 // share Config.Dispatch.
 func WithPolicy(p eventqueue.Policy) HandlerOption { return func(h *typedHandler) { h.policy = &p } }
@@ -128,9 +135,9 @@ func WithPolicy(p eventqueue.Policy) HandlerOption { return func(h *typedHandler
 // retries, so that no other handler is repeated with it. name identifies those events in the
 // database. It must be unique on the bus and must not change from version to version.
 //
-// f is called from many goroutines, with the contract of [eventqueue.Handler]. A value that
-// lacks a field, or holds one of another type, never reaches it: the event ends
-// as FAILED with a *DecodeError.
+// f is called from many goroutines, with the contract of [eventqueue.Handler]. A value with a field of
+// another type never reaches it: the event ends as FAILED with a *DecodeError. A field that is missing
+// has its zero value; see [Strict].
 func On[T Event](b *Bus, name string, f func(ctx context.Context, event T, run *eventqueue.Run) error, options ...HandlerOption) error {
 	if err := on(b, name, f, options); err != nil {
 		return fmt.Errorf("typed.On[%s] handler %q: %w", reflect.TypeFor[T](), name, err)
@@ -152,13 +159,14 @@ func on[T Event](b *Bus, name string, f func(context.Context, T, *eventqueue.Run
 	if b.registered {
 		return errors.New("comes after Register: declare events and add handlers first")
 	}
-	h := &typedHandler{name: name, kind: k, run: func(ctx context.Context, run *eventqueue.Run) error {
+	h := &typedHandler{name: name, kind: k}
+	h.run = func(ctx context.Context, run *eventqueue.Run) error {
 		var event T
-		if err := k.decode(run.Value, HandlingKey(run.Event), reflect.ValueOf(&event).Elem()); err != nil {
+		if err := k.decode(run.Value, HandlingKey(run.Event), reflect.ValueOf(&event).Elem(), h.strict); err != nil {
 			return eventqueue.Permanent(err)
 		}
 		return f(ctx, event, run)
-	}}
+	}
 	for _, option := range options {
 		option(h)
 	}

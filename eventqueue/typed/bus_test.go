@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -174,7 +175,8 @@ func TestMismatchedValueEndsAsFailed(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	note(r, "index", func(e recordEvent) string { return e.ID }, typed.Synchronous())
-	note(r, "mail", func(e recordCreated) string { return e.Title })
+	note(r, "mail", func(e recordCreated) string { return e.Title }, typed.Strict())
+	note(r, "title", func(e recordCreated) string { return strconv.Quote(e.Title) })
 	r.run()
 	raw := func(name, modifier, value string) eventqueue.NewEvent {
 		return eventqueue.NewEvent{Canvas: rig.Canvas, Module: "RECORD", Name: name, Modifier: modifier, Value: json.RawMessage(value)}
@@ -184,15 +186,16 @@ func TestMismatchedValueEndsAsFailed(t *testing.T) {
 		raw("mail", "RECORD.CREATE", `{"id": 3, "title": "t", "labels": {}}`),
 		raw("CREATE", "_", `{"id": "4", "title": "t", "labels": null, "from a later version": [1]}`))
 	r.Outcomes.Await(t, machine.FailedForGood, 3)
-	r.Outcomes.Await(t, machine.ExecutesToCompletion, 2)
+	r.Outcomes.Await(t, machine.ExecutesToCompletion, 5)
 	got := rig.One[string](r.Rig, `SELECT string_agg(last_error, E'\n' ORDER BY id) FROM event_log WHERE status = 'FAILED' AND retries = 0`)
-	want := `event RECORD.CREATE as typed_test.recordCreated: field "title" is missing
-event RECORD.CREATE as typed_test.recordCreated: field "labels.de" is the number 7: it must be a string
-event RECORD.CREATE as typed_test.recordCreated: field "id" is the number 3: it must be a string`
+	want := `event RECORD.CREATE as typed_test.recordCreated: field "labels.de" is the number 7: it must be a string
+event RECORD.CREATE as typed_test.recordCreated: field "id" is the number 3: it must be a string
+event RECORD.CREATE as typed_test.recordCreated: field "title" is missing`
 	if got != want {
 		t.Errorf("the errors are:\n%s\nwant:\n%s", got, want)
 	}
-	if !slices.Equal(r.calls, []string{"index RECORD.CREATE 4", "mail RECORD.CREATE t"}) {
+	slices.Sort(r.calls)
+	if !slices.Equal(r.calls, []string{"index RECORD.CREATE 1", "index RECORD.CREATE 4", "mail RECORD.CREATE t", `title RECORD.CREATE ""`, `title RECORD.CREATE "t"`}) {
 		t.Errorf("the calls are %q", r.calls)
 	}
 }

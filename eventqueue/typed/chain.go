@@ -101,6 +101,7 @@ type typedHandler struct {
 	kind        *kind // the struct that it decodes, and so its key
 	policy      *eventqueue.Policy
 	synchronous bool
+	strict      bool
 	run         func(ctx context.Context, run *eventqueue.Run) error
 }
 
@@ -111,7 +112,7 @@ func (h *typedHandler) Handle(ctx context.Context, run *eventqueue.Run) error { 
 // A type of the application's may panic over a value.
 func (h *typedHandler) CheckValue(e *eventqueue.Event) (err error) {
 	defer invoke.Recovered(&err)
-	return h.kind.decode(e.Value, HandlingKey(*e), reflect.New(h.kind.is).Elem())
+	return h.kind.decode(e.Value, HandlingKey(*e), reflect.New(h.kind.is).Elem(), h.strict)
 }
 
 // at returns the key of this handler's own events, for events with a handling key.
@@ -139,8 +140,8 @@ func (b *Bus) add(h *typedHandler) error {
 }
 
 // Register adds all handlers of the bus to the handlers of a worker. Call it once, after the last On
-// and Declare. It refuses an event whose struct lacks a field that a handler of its parents needs,
-// or has it with another JSON type. It also refuses a handler with the same name as an action beside
+// and Declare. It refuses an event whose struct lacks a field of a handler of its parents, has it
+// with another JSON type, or may leave out what a Strict handler needs. It also refuses a handler with the same name as an action beside
 // it. It refuses keys that handlers already has; only then may it have added others.
 //
 // An event RECORD.CREATE is one row for module RECORD, name CREATE, modifier _. For the handler
@@ -188,7 +189,7 @@ func (b *Bus) dispatcher(k *kind) (*dispatcher, error) {
 			if h.kind.key != key {
 				continue
 			}
-			if lack := h.kind.plans.lack(h.kind.is, k.plans, k.is); lack != "" {
+			if lack := h.kind.plans.lack(h.kind.is, k.plans, k.is, h.strict); lack != "" {
 				return nil, fmt.Errorf("%s (%s) has no field %s, which handler %q reads into %s (%s)",
 					k.is, k.key, lack, h.name, h.kind.is, key)
 			}

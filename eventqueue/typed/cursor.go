@@ -13,6 +13,8 @@ import (
 type cursor struct {
 	text []byte
 	at   int
+	// strict is that of the handler for which it is read; see Strict.
+	strict bool
 }
 
 // peek skips white space and returns the next byte; 0 at the end.

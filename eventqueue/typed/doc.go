@@ -20,8 +20,9 @@
 //
 // # Values
 //
-// Every exported field is required, unless it is a pointer or its tag has omitempty or omitzero. If
-// a field is missing or has another type, the event ends as FAILED, with a [DecodeError] that names
-// the field. Fields that the struct does not have are ignored. null is accepted for types that can
-// be nil in Go. Names are case-sensitive.
+// A field that is missing, or null, has its zero value, as with encoding/json, so that a newer program
+// runs the events of an older one. If a field has another type, the event ends as FAILED, with a
+// [DecodeError] that names the field. So does a missing one for a [Strict] handler, unless the field is
+// a pointer or its tag has omitempty or omitzero. Fields that the struct does not have are ignored. Names
+// are case-sensitive.
 package typed

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"eventsv2/internal/article"
 )
 
 // addEvent plans the struct of a typed event. It refuses types that cannot be encoded as JSON and
@@ -31,7 +33,7 @@ func (p plans) add(t reflect.Type) *misfit {
 		return nil
 	}
 	if writesItself(t) {
-		return &misfit{problem: fmt.Sprintf("is a %s, which writes itself as JSON and cannot read itself: give it UnmarshalJSON", t)}
+		return &misfit{problem: fmt.Sprintf("is %s, which writes itself as JSON and cannot read itself: give it UnmarshalJSON", article.With(t))}
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -47,7 +49,7 @@ func (p plans) add(t reflect.Type) *misfit {
 		return p.add(t.Elem()).under(".*")
 	case reflect.Interface:
 		if t.NumMethod() > 0 {
-			return &misfit{problem: fmt.Sprintf("is a %s: what is behind an interface with methods cannot be read back", t)}
+			return &misfit{problem: fmt.Sprintf("is %s: what is behind an interface with methods cannot be read back", article.With(t))}
 		}
 		return nil
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64:
@@ -56,7 +58,7 @@ func (p plans) add(t reflect.Type) *misfit {
 		if isInteger(t) {
 			return nil
 		}
-		return &misfit{problem: fmt.Sprintf("is a %s, which JSON does not have", t)}
+		return &misfit{problem: fmt.Sprintf("is %s, which JSON does not have", article.With(t))}
 	}
 }
 
@@ -178,10 +180,10 @@ func isQuotable(t reflect.Type) bool {
 	}
 }
 
-// lack returns which field of the struct t may be missing in, or differ from, the JSON of the struct
-// other, whose plans are others. It is empty if there is none. It compares types by their JSON types,
-// and nested structs by their fields.
-func (p plans) lack(t reflect.Type, others plans, other reflect.Type) string {
+// lack returns which field of the struct t is missing in, or differs from, the JSON of the struct
+// other, whose plans are others; if it is strict, also which one may be missing. It is empty if there
+// is none. It compares types by their JSON types, and nested structs by their fields.
+func (p plans) lack(t reflect.Type, others plans, other reflect.Type, strict bool) string {
 	if t == other {
 		return ""
 	}
@@ -191,7 +193,10 @@ func (p plans) lack(t reflect.Type, others plans, other reflect.Type) string {
 	}
 	for _, f := range p[t] {
 		w, ok := written[f.name]
-		if f.required && (!ok || !w.required) {
+		if f.required && !ok {
+			return strconv.Quote(f.name)
+		}
+		if f.required && !w.required && strict {
 			return strconv.Quote(f.name) + " that is always written"
 		}
 		if !ok {
@@ -203,7 +208,7 @@ func (p plans) lack(t reflect.Type, others plans, other reflect.Type) string {
 		if p[f.is] == nil || others[w.is] == nil {
 			continue
 		}
-		if within := p.lack(f.is, others, w.is); within != "" {
+		if within := p.lack(f.is, others, w.is, strict); within != "" {
 			return `"` + f.name + "." + within[1:]
 		}
 	}

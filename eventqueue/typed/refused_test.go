@@ -116,6 +116,9 @@ func TestInvalidHandlersAreRefusedAtRegistration(t *testing.T) {
 	index := func(b *typed.Bus) error {
 		return typed.On(b, "index", nothing[recordEvent])
 	}
+	strictly := func(b *typed.Bus) error {
+		return typed.On(b, "index", nothing[recordEvent], typed.Strict())
+	}
 	register := func(b *typed.Bus) error { return b.Register(eventqueue.NewHandlers()) }
 	for want, steps := range map[string][]func(*typed.Bus) error{
 		`field "C" is a chan int, which JSON does not have`:                   {typed.Declare[withChan]},
@@ -128,7 +131,7 @@ func TestInvalidHandlersAreRefusedAtRegistration(t *testing.T) {
 		`field "X" is there twice in typed_test.withDoubles`:                  {typed.Declare[withDoubles]},
 		`field "A" has the name "it's" in its tag, which`:                     {typed.Declare[withQuote]},
 		`it is a ptr and must be a struct`:                                    {typed.Declare[*onPointer]},
-		`it is a interface and must be a struct`:                              {typed.Declare[typed.Event]},
+		`it is an interface and must be a struct`:                             {typed.Declare[typed.Event]},
 		`its handling key: the handler panicked: no type`:                     {typed.Declare[strange]},
 		`the key RECORD is that of typed_test.recordEvent already`:            {index, typed.Declare[alsoRecord]},
 		`typed.Declare[typed_test.noType]: its handling key: ".CRE`:           {typed.Declare[noType]},
@@ -141,9 +144,9 @@ func TestInvalidHandlersAreRefusedAtRegistration(t *testing.T) {
 		`comes after Register`:                                                {register, index},
 		`Register was called twice`:                                           {register, register},
 		`handler "index" is called like the action of the event RECORD.index`: {index, typed.Declare[likeHandler], register},
-		`has no field "id" that is always written, which handler "index"`:     {index, typed.Declare[poorRecord], register},
-		`typed_test.laxRecord (RECORD.LAX) has no field "id"`:                 {index, typed.Declare[laxRecord], register},
-		`has no field "Owner.ID" that is always written`: {func(b *typed.Bus) error {
+		`has no field "id", which handler "index"`:                            {index, typed.Declare[poorRecord], register},
+		`typed_test.laxRecord (RECORD.LAX) has no field "id" that is always`:  {strictly, typed.Declare[laxRecord], register},
+		`has no field "Owner.ID", which handler "deep"`: {func(b *typed.Bus) error {
 			return typed.On(b, "deep", nothing[deepParent])
 		}, typed.Declare[deepChild], register},
 		`handler "index": the function is nil`: {func(b *typed.Bus) error {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"eventsv2/internal/article"
 )
 
 // DecodeError describes why the value of an event cannot be decoded into the struct of a typed event.
@@ -46,15 +48,23 @@ type field struct {
 	quoted   bool // a number or boolean that JSON has as a string
 }
 
+// check decodes a value as the dispatch does, for which no field has to be there.
 func (k *kind) check(value []byte) error {
-	return k.decode(value, k.key, reflect.New(k.is).Elem())
+	return k.decode(value, k.key, reflect.New(k.is).Elem(), false)
 }
 
-// decode decodes a value into a struct. It ignores fields that the struct does not have.
-func (k *kind) decode(value []byte, key string, into reflect.Value) error {
-	err := &misfit{problem: "is not JSON"}
-	if json.Valid(value) {
-		err = k.plans.decode(&cursor{text: value}, into)
+// decode decodes a value into a struct. It ignores fields that the struct does not have. Unless it is
+// strict, fields that are missing or null keep their zero values.
+func (k *kind) decode(value []byte, key string, into reflect.Value, strict bool) error {
+	c := &cursor{text: value, strict: strict}
+	var err *misfit
+	switch {
+	case !json.Valid(value):
+		err = &misfit{problem: "is not JSON"}
+	case c.peek() == 'n': // a field may be null, and the event itself may not
+		err = mistyped(c.value(), k.is, nil)
+	default:
+		err = k.plans.decode(c, into)
 	}
 	if err == nil {
 		return nil
@@ -77,7 +87,7 @@ func (p plans) decode(c *cursor, v reflect.Value) *misfit {
 	t, first := v.Type(), c.peek()
 	switch {
 	case first == 'n' && !ownNull(t):
-		return decodeNull(c.value(), v)
+		return decodeNull(c.value(), v, c.strict)
 	case readsItself(t):
 	case t.Kind() == reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
@@ -98,13 +108,16 @@ func (p plans) decode(c *cursor, v reflect.Value) *misfit {
 	return nil
 }
 
-func decodeNull(raw []byte, v reflect.Value) *misfit {
+func decodeNull(raw []byte, v reflect.Value, strict bool) *misfit {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface: // nil is encoded as null
 		v.SetZero()
 		return nil
 	default:
-		return mistyped(raw, v.Type(), nil)
+		if strict {
+			return mistyped(raw, v.Type(), nil)
+		}
+		return nil // it is zero already
 	}
 }
 
@@ -126,7 +139,7 @@ func (p plans) decodeStruct(c *cursor, v reflect.Value) *misfit {
 		found[i] = true
 	}
 	for i, f := range fields {
-		if f.required && !found[i] {
+		if c.strict && f.required && !found[i] {
 			return (&misfit{problem: "is missing"}).under("." + f.name)
 		}
 	}
@@ -145,7 +158,7 @@ func (p plans) decodeField(c *cursor, f field, v reflect.Value, again bool) *mis
 		return &misfit{problem: "is " + nameOf(raw) + ": it must be a string, by its tag"}
 	}
 	text := []byte(unquoted(raw))
-	if !json.Valid(text) || p.decode(&cursor{text: text}, v) != nil {
+	if !json.Valid(text) || p.decode(&cursor{text: text, strict: true}, v) != nil {
 		return &misfit{problem: "is a string: it must hold " + wanted(behind(f.is))}
 	}
 	return nil
@@ -237,7 +250,7 @@ func nameOf(raw []byte) string {
 func wanted(t reflect.Type) string {
 	switch kind := t.Kind(); {
 	case readsItself(t):
-		return "a " + t.String()
+		return article.With(t)
 	case kind == reflect.Struct, kind == reflect.Map:
 		return "an object"
 	case isBytes(t):

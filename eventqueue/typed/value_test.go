@@ -71,14 +71,14 @@ func full() everything {
 
 // reading is a bus with one handler, without a database: NewEvent writes, and
 // the registered handler reads.
-func reading[T typed.Event](t *testing.T) (*typed.Bus, func(value string) (T, error)) {
+func reading[T typed.Event](t *testing.T, options ...typed.HandlerOption) (*typed.Bus, func(value string) (T, error)) {
 	t.Helper()
 	bus := newBus(t)
 	var got T
 	if err := typed.On(bus, "read", func(_ context.Context, e T, _ *eventqueue.Run) error {
 		got = e
 		return nil
-	}); err != nil {
+	}, options...); err != nil {
 		t.Fatal(err)
 	}
 	handlers := eventqueue.NewHandlers()
@@ -150,10 +150,10 @@ func TestValueSurvivesARoundTrip(t *testing.T) {
 	}
 }
 
-// TestMissingFieldIsRefused leaves out one field of a value after the other.
-func TestMissingFieldIsRefused(t *testing.T) {
+// TestStrictHandlerRefusesMissingFields leaves out one field of a value after the other.
+func TestStrictHandlerRefusesMissingFields(t *testing.T) {
 	t.Parallel()
-	bus, read := reading[everything](t)
+	bus, read := reading[everything](t, typed.Strict())
 	event, err := bus.NewEvent(rig.Canvas, full())
 	if err != nil {
 		t.Fatal(err)
@@ -186,9 +186,57 @@ func TestMissingFieldIsRefused(t *testing.T) {
 	}
 }
 
-func TestMistakesInValuesAreNamed(t *testing.T) {
+// TestMissingFieldsAreZero leaves out each field of a value, and makes it null, and compares with encoding/json.
+func TestMissingFieldsAreZero(t *testing.T) {
 	t.Parallel()
 	bus, read := reading[everything](t)
+	event, err := bus.NewEvent(rig.Canvas, full())
+	if err != nil {
+		t.Fatal(err)
+	}
+	agree := func(value string) {
+		t.Helper()
+		var reference everything
+		if err := json.Unmarshal([]byte(value), &reference); err != nil {
+			t.Fatal(err)
+		}
+		got, err := read(value)
+		if err != nil {
+			t.Errorf("%s: %v", value, err)
+		}
+		if diff := cmp.Diff(reference, got, cmp.AllowUnexported(everything{}, big.Int{})); diff != "" {
+			t.Errorf("%s: encoding/json and the handler differ:\n%s", value, diff)
+		}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(event.Value, &members); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range members {
+		delete(members, name)
+		without, err := json.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agree(string(without))
+		members[name] = value
+		agree(withField(t, event.Value, name, "null"))
+	}
+	agree(`{}`)
+	agree(`{"items":[null,{}],"by_number":{"3":null,"4":{}},"pair":[null,"b"],"perhaps":{},"tree":{"leaves":[{},null]}}`)
+	for value, want := range map[string]string{
+		`null`: "the value is null: it must be an object", "\n null": "the value is null", `{"text":7}`: `field "text" is the number 7`, `{"quoted":"null"}`: `field "quoted" is a string`,
+		`{"Text":7,"text":[]}`: `field "text" is an array`, `{"pair":["a"]}`: `field "pair" is an array of 1`,
+	} {
+		if _, err := read(value); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+func TestMistakesInValuesAreNamed(t *testing.T) {
+	t.Parallel()
+	bus, read := reading[everything](t, typed.Strict())
 	event, err := bus.NewEvent(rig.Canvas, full())
 	if err != nil {
 		t.Fatal(err)

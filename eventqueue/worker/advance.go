@@ -56,7 +56,7 @@ func (a *advancer) advance(ctx, work context.Context, rest []candidate) []candid
 // keepsFromRunning reports whether an event was not claimed for a reason of its own, which may
 // last, and not because it runs.
 func keepsFromRunning(label machine.Label) bool {
-	return label == machine.DelayNotYet || label == machine.HandlerUnknown || machine.HoldsBack(label)
+	return label == machine.DelayNotYet || label == machine.HandlerUnknown || label == machine.BreakerOpen || machine.HoldsBack(label)
 }
 
 // claimAdvanced claims the advanced events that are in the batch, and has the others dispatched.

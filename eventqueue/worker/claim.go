@@ -37,7 +37,7 @@ type refusedClaim struct {
 type claimer struct {
 	part
 	number     eventqueue.WorkerNumber
-	known      eventqueue.HandlerSet
+	breakers   *breakers
 	refused    refusal.Rows[eventqueue.EventID]
 	unanswered *unansweredClaims
 	late       lateClaims
@@ -80,7 +80,7 @@ func (c *claimer) ask(ctx context.Context, ids []eventqueue.EventID) (*askedBatc
 // every statement was refused. If the database answers this, the rows are to blame, however many of
 // them come before one that can be claimed. Otherwise a table or a right is missing, for example.
 func (c *claimer) answersNothing(ctx context.Context) bool {
-	_, err := c.store.Claim(ctx, []eventqueue.EventID{0}, c.known, newClaimID(c.number))
+	_, err := c.store.Claim(ctx, []eventqueue.EventID{0}, c.breakers.known, newClaimID(c.number))
 	return err == nil
 }
 
@@ -91,7 +91,7 @@ func (c *claimer) askHalving(ctx context.Context, ids []eventqueue.EventID, a *a
 		return
 	}
 	claim := newClaimID(c.number)
-	results, err := c.store.Claim(ctx, ids, c.known, claim)
+	results, err := c.store.Claim(ctx, ids, c.breakers.claimable(), claim)
 	c.recordLate(ctx, err)
 	if err != nil && sqlstate.MayHaveCommitted(err) {
 		c.unanswered.add(claim, ids)
@@ -99,7 +99,11 @@ func (c *claimer) askHalving(ctx context.Context, ids []eventqueue.EventID, a *a
 	switch {
 	case err == nil:
 		a.answered = true
-		a.results = append(a.results, results...)
+		if len(a.results) == 0 { // nearly always
+			a.results = results
+		} else {
+			a.results = append(a.results, results...)
+		}
 		c.refused.Remove(ids)
 	case !sqlstate.Refused(err):
 		a.err = err

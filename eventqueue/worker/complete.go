@@ -40,6 +40,7 @@ type completer struct {
 	completions *batcher[*completedRun]
 	advanced    *batcher[eventqueue.Event]
 	minutes     *minutes.Counter
+	hook        *errorHook
 	large       chan struct{} // has an element while the completion of an event with a large value is written
 }
 
@@ -99,23 +100,33 @@ func (f *completedRun) isLarge() bool { return f.valueApart }
 // writeLarge writes the completions of events with large values, one at a time: together they could
 // take longer than a statement may. The completions of other events do not wait for them (I15).
 func (c *completer) writeLarge(ctx context.Context, large []*completedRun) {
+	loop := c.rounds.Loop("loop that writes completions of large events")
+	defer loop.Ends()
 	for _, f := range large {
+		loop.Waits() // for its turn
 		c.large <- struct{}{}
-		busy := c.writeCompletions(ctx, []*completedRun{f}, nil)
+		busy := c.writeCompletions(ctx, []*completedRun{f}, loop)
 		<-c.large
+		loop.Waits() // for the other transaction
 		c.writeLater(ctx, busy)
 	}
 }
 
 func (c *completer) writeLater(ctx context.Context, busy []*completedRun) {
+	if len(busy) == 0 {
+		return
+	}
+	loop := c.rounds.Loop("loop that writes completions once more")
+	defer loop.Ends()
 	wait := backoff.New(c.config.Jitter)
 	for len(busy) > 0 {
 		if ctx.Err() != nil {
 			c.unwritten(busy, errBusy)
 			return
 		}
+		loop.Waits() // for the other transaction
 		wait.Pause(ctx)
-		busy = c.writeCompletions(ctx, busy, nil)
+		busy = c.writeCompletions(ctx, busy, loop)
 	}
 }
 
@@ -149,8 +160,9 @@ func (c *completer) collect() (batch []*completedRun) {
 // writeCompletions writes a batch and tries again until the database answers or ctx ends. A batch
 // that the database refuses is halved until the refused row is alone, so that it does not fail the
 // completions of other events (I15). It returns the runs whose rows another transaction is writing.
-// Each try is a step of the loop, which may be nil.
+// Each try is a step of the loop.
 func (c *completer) writeCompletions(ctx context.Context, batch []*completedRun, loop *rounds.Loop) (busy []*completedRun) {
+	loop.Within(c.config.LockTimeout/2 + 2*maxCompleteWait) // what is found out about a run is logged, too, and a log may take no line
 	batch, lost := c.runs.current(batch)
 	resolved := make([]resolvedRun, len(lost))
 	for i, f := range lost {
@@ -277,13 +289,20 @@ func (c *completer) unwritten(batch []*completedRun, err error) {
 func (c *completer) acknowledge(outcomes []resolvedRun) {
 	c.runs.remove(outcomes)
 	counts := make(runCounts, 0, len(outcomes))
+	var cancelled []eventqueue.Scope
 	slots, reserved := vacated{}, vacated{}
 	for i := range outcomes {
 		r := &outcomes[i]
 		out := Outcome{Event: r.run.ID, Canvas: r.run.Canvas, Handler: r.run.Handler(), Label: r.label, To: r.to,
 			Attempt: r.run.Attempt, ClaimID: r.run.ClaimID, Delay: r.delay, Err: r.err, Duration: r.duration, Traceparent: r.delivery.Traceparent}
 		c.reporter.report(out)
+		if failed, has := r.failure(); has {
+			c.hook.start(r.ctx.parent, failed)
+		}
 		counts.add(&r.run.Event, r.label, r.waited, r.duration)
+		if r.label == machine.Cancelled {
+			cancelled = append(cancelled, eventqueue.Scope{Canvas: r.run.Canvas, Module: r.run.Module, Name: r.run.Name})
+		}
 		a := answerTo(r.delivery, out)
 		if r.delivery.notified() || a.requeue {
 			c.releaser.answers.put(a)
@@ -301,5 +320,6 @@ func (c *completer) acknowledge(outcomes []resolvedRun) {
 		}
 	}
 	c.minutes.CountRuns(counts)
+	c.minutes.CountCancelled(slices.Values(cancelled))
 	c.releaser.vacate(slots, reserved)
 }

@@ -100,6 +100,10 @@ func (x *execution) waitAfter(label machine.Label, err error) time.Duration {
 			return over.delay
 		}
 	case machine.Released:
+		var away *awayError
+		if errors.As(err, &away) {
+			return away.wait
+		}
 		if errors.As(err, new(laterError)) {
 			return claimFailedDelay + x.executor.config.Jitter(claimFailedDelay)
 		}
@@ -132,6 +136,16 @@ type resolvedRun struct {
 	label machine.Label
 	to    machine.State
 	delay time.Duration
+}
+
+// failure is what OnError is told of a run, if it is one that has failed.
+func (r *resolvedRun) failure() (failed FailedRun, has bool) {
+	switch r.label {
+	case machine.RetryAllowed, machine.RetryTooMany, machine.FailedForGood:
+		return FailedRun{Event: r.run.Event, Attempt: r.run.Attempt, Last: r.label != machine.RetryAllowed, RetryIn: r.delay, Err: r.err, Duration: r.duration}, true
+	default:
+		return failed, false
+	}
 }
 
 // refusedRun resolves a run whose completion the fence refused.

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -90,9 +92,19 @@ type Config struct {
 	// (nil): none.
 	ObserveRenewal func(Renewal)
 
-	// Middleware returns what is run in place of a handler: something that calls it, such as one that
-	// records a span. It is called for each run. Default (nil): the handler itself.
-	Middleware func(eventqueue.Handler) eventqueue.Handler
+	// Middleware stands around the handlers: each returns what is run in place of a handler, such as one that
+	// records a span and calls it. The first one is outermost. New calls each once for each handler. A panic
+	// within one is that of the handler. Default (nil): none.
+	Middleware []func(eventqueue.Handler) eventqueue.Handler
+
+	// OnError is called once for each failed attempt: a handler returned an error, also of its timeout, or
+	// panicked, or its run was lost with its worker. A snooze is none, and neither is a run that was given back or
+	// whose end could not be written. Calls are made from many goroutines at once, and delay nothing: the run's
+	// slot is free already. ctx ends after 10 s, has the trace of the event, and makes what is emitted in it
+	// a child of the event. A panic is logged. While calls for twice Concurrency runs, and for at least 100,
+	// have not returned, further ones are left out, with a warning for each. When the worker stops it waits for them as
+	// long as for handlers, and a second more. Default (nil): none.
+	OnError func(ctx context.Context, failed FailedRun)
 
 	// LogEvents has every run logged at info when it has ended. Default (false): those that have
 	// failed, at their levels, and the others at debug.
@@ -148,9 +160,11 @@ func (c Config) Validate() error {
 		return fmt.Errorf("TTL is %s: it must not be negative; 0 means no bound", c.TTL)
 	case c.UnknownDelay < 0 || c.UnknownDelay > time.Minute:
 		return fmt.Errorf("UnknownDelay is %s: it must be from 0 to 1m", c.UnknownDelay)
-	default:
-		return nil
 	}
+	if i := slices.IndexFunc(c.Middleware, func(m func(eventqueue.Handler) eventqueue.Handler) bool { return m == nil }); i >= 0 {
+		return fmt.Errorf("Middleware[%d] is nil: leave it out", i)
+	}
+	return nil
 }
 
 // part is common to all parts of a worker.

@@ -18,6 +18,7 @@ type decider struct {
 	reporter *reporter
 	releaser *releaser
 	rechecks *rechecks
+	breakers *breakers
 	claimer  *claimer
 	suspects *suspects
 	rates    *rateStage
@@ -93,6 +94,9 @@ func (dec *decider) claim(ctx, work context.Context, deliveries []delivery) erro
 		}
 		switch {
 		case !l.result.Facts.Claimed:
+			if !l.result.Facts.HandlerKnown {
+				l.result.Facts.BreakerOpen = dec.breakers.waits(&l.result.Event)
+			}
 			rest = append(rest, l)
 		case dec.rates.asksLimit(l.result):
 			limited = append(limited, l)

@@ -22,6 +22,9 @@ import (
 var errAbandoned = errors.New("the event died alone: the lock expired during the last run that was allowed, and no other suspect ran beside it; " +
 	"its worker died, hung, or lost the database")
 
+// errLost is the error of a run that was lost like that, and whose event is tried again.
+var errLost = errors.New("the event died alone: its lock expired, as its worker died, hung, or lost the database")
+
 // errNoReturn is the error of a handler that left by runtime.Goexit.
 var errNoReturn = errors.New("the handler ended its goroutine without returning")
 
@@ -34,6 +37,7 @@ type executor struct {
 	runs        *runs
 	completions *batcher[*completedRun]
 	values      *valueReader
+	hook        *errorHook
 	// ended is called when the handler of a suspect has returned.
 	ended func(*execution)
 	// running counts the goroutines of handlers.
@@ -72,6 +76,7 @@ func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs
 		delivery:  d,
 		policy:    r.Policy,
 		handler:   r.Handler,
+		breaker:   breakerOf(r),
 		takenOver: f.Facts.Lock == machine.LockStale,
 		lostRun:   f.LostRun,
 		company:   f.Company,
@@ -89,10 +94,10 @@ func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs
 	}
 	x.run.Event, x.run.Attempt, x.run.ClaimID, x.run.Snoozes = f.Event, f.Attempt, f.ClaimID, f.Snoozes
 	x.run.Completer = x
-	if e.config.Middleware != nil {
-		x.handler = e.config.Middleware(x.handler)
-	}
 	x.ctx = runContext{parent: trace.With(work, d.Traceparent), event: &x.run.Event, deadline: x.began.Add(x.limit)}
+	if f.Cancelled {
+		x.ctx.end(eventqueue.ErrCancelled)
+	}
 	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(),
 		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, ClaimID: f.ClaimID, TakenOver: x.takenOver, Traceparent: d.Traceparent}
 	e.config.Observe(out)
@@ -113,6 +118,9 @@ func (e *executor) execute(x *execution) {
 		if err != nil {
 			e.logPanic(x, err)
 			e.logTooLate(x, err)
+		}
+		if errors.Is(err, errNoReturn) {
+			err = x.leave(err)
 		}
 		f := x.decideRun(verdict, err)
 		e.runs.submit(x, func() { e.completions.put(f) })
@@ -156,23 +164,50 @@ func (x *execution) processMarked(stackMark) (machine.Label, error) { return x.p
 func (x *execution) process() (verdict machine.Label, err error) {
 	verdict = machine.Exception //nolint:wastedassign // it holds when even reading the error panics
 	defer invoke.Recovered(&err)
-	if attemptsExhausted(x.lostRun, x.run.Retries, x.policy) {
+	cancelled := errors.Is(x.ctx.endCause(), eventqueue.ErrCancelled)
+	if !cancelled && attemptsExhausted(x.lostRun, x.run.Retries, x.policy) {
 		return machine.Exception, errAbandoned
+	}
+	if x.lostRun {
+		x.executor.hook.start(x.ctx.parent, x.lostBefore())
+	}
+	if cancelled {
+		return machine.Cancelled, eventqueue.ErrCancelled
 	}
 	if x.valueApart {
 		if err := x.executor.values.read(&x.ctx, &x.run); err != nil {
 			return machine.Released, err
 		}
 	}
-	err = invoke.Handler(&x.ctx, x.handler, &x.run)
+	if err := x.breaker.enter(&x.ctx, x.guarded()); err != nil {
+		return machine.Released, err
+	}
+	err = x.leave(invoke.Handler(&x.ctx, x.handler, &x.run))
 	if err == nil {
-		return verdictOf(nil, false), nil
+		return verdictOf(nil, nil), nil
 	}
-	stopping := errors.Is(context.Cause(&x.ctx), eventqueue.ErrStopping)
+	cause := context.Cause(&x.ctx)
 	if errors.Is(err, x.ctx.Err()) {
-		err = errors.Join(context.Cause(&x.ctx), err)
+		err = errors.Join(cause, err)
 	}
-	return verdictOf(err, stopping), err
+	return verdictOf(err, cause), err
+}
+
+func (x *execution) guarded() guardedRun {
+	return guardedRun{&x.run.Event, x.policy.BreakerAfter, x.limit}
+}
+
+// leave is that of its breaker.
+func (x *execution) leave(err error) error {
+	unclear := err != nil && (isLost(err) || errors.Is(err, errNoReturn) || errors.Is(err, eventqueue.ErrStopping) || errors.Is(err, eventqueue.ErrLockLost))
+	return x.breaker.leave(x.guarded(), err, unclear)
+}
+
+// lostBefore is the run before x, which was lost with its worker, and which the claim of x has counted as failed.
+func (x *execution) lostBefore() FailedRun {
+	event := x.run.Event
+	event.Retries--
+	return FailedRun{Event: event, Attempt: x.run.Attempt - 1, Err: errLost}
 }
 
 // exhausted is attemptsExhausted for a claimed event.
@@ -181,9 +216,11 @@ func (e *executor) exhausted(f *ClaimResult) bool {
 	return attemptsExhausted(f.LostRun, f.Event.Retries, r.Policy)
 }
 
-// isSuspect reports whether a claimed event runs apart from others, see suspects. An event that does not run any more fails
+// isSuspect reports whether a claimed event runs apart from others, see suspects. An event that does not run any more ends
 // without that.
-func (e *executor) isSuspect(f *ClaimResult) bool { return f.Company > 0 && !e.exhausted(f) }
+func (e *executor) isSuspect(f *ClaimResult) bool {
+	return f.Company > 0 && !f.Cancelled && !e.exhausted(f)
+}
 
 // attemptsExhausted reports whether an event has lost its last permitted run with an expired lock.
 // The claim that took the lock over has already counted that run as failed (I9).
@@ -207,18 +244,22 @@ func (e *executor) logTooLate(x *execution, err error) {
 	}
 }
 
-// verdictOf returns the label for an error of a handler. stopping says that its context had ended
-// because the worker stops.
-func verdictOf(err error, stopping bool) machine.Label {
+// verdictOf returns the label for an error of a handler. cause is why its context had ended; nil: it
+// had not.
+func verdictOf(err, cause error) machine.Label {
 	if err == nil {
 		return machine.ExecutesToCompletion
 	}
 	switch _, snoozed := eventqueue.SnoozeOf(err); {
+	case errors.Is(cause, eventqueue.ErrCancelled):
+		return machine.Cancelled
+	case errors.As(err, new(*awayError)):
+		return machine.Released
 	case eventqueue.IsPermanent(err):
 		return machine.FailedForGood
 	case snoozed:
 		return machine.Snoozed
-	case stopping:
+	case errors.Is(cause, eventqueue.ErrStopping):
 		return machine.Released
 	default:
 		return machine.Exception

@@ -40,7 +40,7 @@ func EndOfSnoozed(retries, snoozes int, policy eventqueue.Policy, err error) Com
 		policy: policy.WithDefaults(),
 		began:  time.Now(),
 	}
-	return x.decideRun(verdictOf(err, false), err).completion
+	return x.decideRun(verdictOf(err, nil), err).completion
 }
 
 // KeptAnswers hands so many acknowledgements in, which nobody sends, and returns the

@@ -23,13 +23,14 @@ type heart struct {
 	renewer  renewer
 	receiver eventqueue.Receiver
 	runs     *runs
+	cancels  cancelHints
 	slots    *slotReports
 	hung     *hungWatch
 }
 
 // heartbeat renews, every interval until ctx ends, the claims of all events that have been held for
-// so long already, with one statement; extends the leases of their notifications; cancels runs
-// whose lock may have expired; and does what there is to do about handlers that hang. These do not wait for each other: a notifier that hangs costs no
+// so long already, with one statement, whose answer says which of them operators have cancelled; extends the leases of their notifications; ends runs
+// whose lock may have expired, or whose event was cancelled; and does what there is to do about handlers that hang. These do not wait for each other: a notifier that hangs costs no
 // lock, and a database that hangs is noticed. While no event runs it sends nothing.
 //
 // A claim is believed for LockTimeout from the moment its last successful
@@ -49,6 +50,7 @@ func (h *heart) heartbeat(ctx context.Context) {
 	beat("report of the slots in use", h.config.Heartbeat, h.config.LockTimeout/2, func() { h.slots.report(ctx) })
 	beat("watch for handlers that do not return", hungInterval, 0, h.hung.look)
 	beat("check for expired locks", h.config.LockTimeout/8, 0, func() { h.runs.expire(time.Now(), h.config.LockTimeout) })
+	beats.Go(func() { h.renewCancelled(ctx) })
 	beats.Wait()
 }
 
@@ -69,7 +71,11 @@ func every(ctx context.Context, interval time.Duration, begins, f func()) {
 func (h *heart) renewClaims(ctx context.Context) {
 	now := time.Now()
 	// Claims that will not be older than Heartbeat at the tick after next are left out.
-	due := h.runs.held(now, func(x *execution) bool { return now.Sub(x.renewed) >= h.config.Heartbeat/2 })
+	h.renew(ctx, now, h.runs.held(now, func(x *execution) bool { return now.Sub(x.renewed) >= h.config.Heartbeat/2 }))
+}
+
+// renew renews the claims of these runs, and ends those runs that turn out to have lost theirs, or whose event was cancelled.
+func (h *heart) renew(ctx context.Context, now time.Time, due []*execution) {
 	claims := make([]Claim, len(due))
 	for i, x := range due {
 		claims[i] = x.claim()
@@ -88,7 +94,7 @@ func (h *heart) renewClaims(ctx context.Context) {
 	if oldest, any := h.runs.oldest(due); any {
 		h.config.ObserveRenewal(Renewal{Claims: len(claims), Age: time.Since(oldest), Err: err})
 	}
-	renewed, lost := idSet(written.Done), idSet(written.Lost)
+	renewed, lost, cancelled := idSet(written.Done), idSet(written.Lost), idSet(written.Cancelled)
 	h.runs.update(due, func(x *execution) {
 		if err := why[x.run.ID]; err != nil && !x.unrenewable {
 			x.unrenewable = true
@@ -101,6 +107,9 @@ func (h *heart) renewClaims(ctx context.Context) {
 		case lost[x.run.ID] && !x.submitted:
 			x.ctx.end(eventqueue.ErrLockLost)
 		}
+		if cancelled[x.run.ID] && !x.submitted {
+			x.ctx.end(eventqueue.ErrCancelled)
+		}
 	})
 }
 
@@ -111,6 +120,7 @@ func renewAround(ctx context.Context, renewer renewer, claims []Claim) (written 
 		some, err := renewer.Renew(ctx, claims)
 		if err == nil {
 			written.Done, written.Lost = append(written.Done, some.Done...), append(written.Lost, some.Lost...)
+			written.Cancelled = append(written.Cancelled, some.Cancelled...)
 		}
 		return err
 	}, claims)

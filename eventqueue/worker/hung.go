@@ -163,7 +163,7 @@ func (r *runs) slots(now time.Time, of int) Slots {
 
 // slotStore records how a worker is occupied, for operators; the Reserve of pgstore is one.
 type slotStore interface {
-	ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, s Slots) error
+	ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, s Slots, open []OpenBreaker) error
 }
 
 // slotReports tell operators how a worker is occupied.
@@ -172,19 +172,22 @@ type slotReports struct {
 	number eventqueue.WorkerNumber
 	store  slotStore // nil if there is none
 	runs   *runs
-	busy   bool // as was reported last
+	// breakers are reported as well.
+	breakers *breakers
+	busy     bool // as was reported last, or a breaker was open
 }
 
-// report is called with each heartbeat. For a worker that holds nothing it sends nothing (I12).
+// report is called with each heartbeat. For a worker that holds nothing, and whose breakers are closed, it sends nothing (I12).
 func (r *slotReports) report(ctx context.Context) {
 	now := r.runs.slots(time.Now(), r.config.Concurrency)
-	busy := now.Busy > 0 || now.Hung > 0
+	open := r.breakers.open()
+	busy := now.Busy > 0 || now.Hung > 0 || len(open) > 0
 	if r.store == nil || !busy && !r.busy {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.LockTimeout/2)
 	defer cancel()
-	if err := r.store.ReportSlots(ctx, r.number, now); err != nil {
+	if err := r.store.ReportSlots(ctx, r.number, now, open); err != nil {
 		r.log.Debug("could not report the slots in use", zap.Error(err)) // the heartbeat beside this one warns
 		return
 	}

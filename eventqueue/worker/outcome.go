@@ -69,6 +69,8 @@ func (r *reporter) ended(label machine.Label) (zapcore.Level, string) {
 		return zap.ErrorLevel, "event run failed, and the event is FAILED"
 	case machine.RetryAllowed:
 		return zap.WarnLevel, "event run failed; it is tried again"
+	case machine.Cancelled:
+		return zap.InfoLevel, "event run ended, and the event is CANCELLED: an operator cancelled it"
 	case machine.LockLost, machine.Exception:
 		return zap.WarnLevel, "event run ended, but its end could not be written; the event may run again"
 	default:

@@ -16,13 +16,14 @@ type deps struct {
 	queue    *eventqueue.Queue
 	handlers *eventqueue.Handlers
 	number   eventqueue.WorkerNumber
-	known    eventqueue.HandlerSet
+	breakers *breakers
 	receiver eventqueue.Receiver
 	renewer  renewer
 	runs     *runs
 	bound    *budget // nil when the worker may take any number of events
 	// answering tracks acknowledgements and requeues that the notifier has not taken.
 	answering *answering
+	cancels   cancelHints
 }
 
 // parts run concurrently. An event goes from the puller through the decider and the executor to the
@@ -51,7 +52,7 @@ func newParts(d deps) *parts {
 	p := &parts{config: d.config, answers: releaser.answers, stopsSince: sync.OnceValue(time.Now)}
 	p.unanswered = &unansweredClaims{d.part, d.queue, newBatcher[unanswered]()}
 	p.executor = &executor{part: d.part, queue: d.queue, handlers: d.handlers, reporter: reporter, runs: runs, completions: completions,
-		values: newValueReader(d.part)}
+		values: newValueReader(d.part), hook: newErrorHook(d.part)}
 	suspects := newSuspects(d.part, p.executor)
 	p.executor.ended = suspects.ended
 	p.rates = &rateStage{d.part, newRates(d.config.ClaimBatch), p.executor}
@@ -59,7 +60,8 @@ func newParts(d deps) *parts {
 		releaser: releaser, advanced: advanced, fairnessSlots: fairnessSlots}
 	decider := &decider{part: d.part, reporter: reporter, releaser: releaser,
 		rechecks: &rechecks{d.part, known},
-		claimer:  &claimer{part: d.part, number: d.number, known: d.known, unanswered: p.unanswered},
+		breakers: d.breakers,
+		claimer:  &claimer{part: d.part, number: d.number, breakers: d.breakers, unanswered: p.unanswered},
 		suspects: suspects,
 		rates:    p.rates, executor: p.executor, advancer: p.advancer, forwards: newForwarder(d), stopsSince: p.stopsSince}
 	p.advancer.decider = decider
@@ -67,9 +69,9 @@ func newParts(d deps) *parts {
 	p.puller = &puller{d.part, d.receiver, releaser, decider, pulledAll}
 	p.fairness = &fairness{part: d.part, handlers: d.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
 	p.completer = &completer{part: d.part, reporter: reporter, releaser: releaser, runs: runs, completions: completions, advanced: advanced,
-		minutes: minutes.Of(d.queue), large: make(chan struct{}, 1)}
+		minutes: minutes.Of(d.queue), large: make(chan struct{}, 1), hook: p.executor.hook}
 	store, _ := d.renewer.(slotStore)
-	p.heart = &heart{d.part, d.renewer, d.receiver, runs, &slotReports{part: d.part, number: d.number, store: store, runs: runs},
+	p.heart = &heart{d.part, d.renewer, d.receiver, runs, d.cancels, &slotReports{part: d.part, number: d.number, store: store, runs: runs, breakers: d.breakers},
 		&hungWatch{d.part, runs, releaser, map[eventqueue.HandlerKey]time.Time{}}}
 	return p
 }
@@ -101,7 +103,7 @@ const pullsInFlight = 2
 //  1. ctx: no more is pulled, searched for or taken over from groups.
 //  2. grace: handlers may return; those that have not are told by runs.stop.
 //  3. write: the ends of events are written, and events that were not begun are released.
-//  4. notifyCtx: notifications are acknowledged or requeued, beside the last counts.
+//  4. notifyCtx: notifications are acknowledged or requeued, beside the last counts and calls of OnError.
 //  5. beat: heartbeats end last, since claims are held until their ends are written.
 func (p *parts) run(ctx, base context.Context) {
 	defer p.executor.runs.stop(eventqueue.ErrStopping)
@@ -148,6 +150,7 @@ func (p *parts) run(ctx, base context.Context) {
 	p.completer.completions.close()
 	writers.Wait()
 	beside.Go(func() { p.handIn(base) })
+	beside.Go(func() { p.executor.hook.stop(notifyCtx) })
 	p.advancer.notifyRest()
 	p.answers.close()
 	answerer.Wait()

@@ -62,8 +62,16 @@ func TestExactLimitHoldsAcrossWorkers(t *testing.T) {
 	if n := rig.One[int](r.Rig, `SELECT count(*) FROM events_v2 WHERE retries > 0 OR delay_until <= clock_timestamp()`); n != 0 {
 		t.Errorf("%d of those that wait have used a retry, or are due", n)
 	}
-	if early := rig.One[int](r.Rig, `SELECT count(*) FROM events_v2 WHERE delay_until < date_bin('1 day', clock_timestamp(), 'epoch') + interval '1 day'
-		AND limited_attempt > 0 AND attempts > 2`); early != 0 {
+	// The last room of the day may have been kept for older events when an event asked: that one asks once more.
+	early := 1
+	for minute := 4; minute < 7 && early > 0; minute++ {
+		looks += r.nextMinute()
+		r.awaitOutcomes(looks)
+		ran(minute, 70)
+		early = rig.One[int](r.Rig, `SELECT count(*) FROM events_v2 WHERE delay_until < date_bin('1 day', clock_timestamp(), 'epoch') + interval '1 day'
+			AND limited_attempt > 0 AND attempts > 2`)
+	}
+	if early != 0 {
 		t.Errorf("%d events come before the day is over", early)
 	}
 }

@@ -66,9 +66,9 @@ type rateStage struct {
 }
 
 // asksLimit reports whether a claimed event is subject to a rate limit. One that has lost its last
-// permitted run does not run any more, and fails without asking.
+// permitted run, or was cancelled, does not run any more, and ends without asking.
 func (s *rateStage) asksLimit(f *ClaimResult) bool {
-	if !f.Limited {
+	if !f.Limited || f.Cancelled {
 		return false
 	}
 	return !s.executor.exhausted(f)

@@ -28,6 +28,8 @@ func (r *rechecks) recheck(label machine.Label, id eventqueue.EventID, facts *ma
 	case machine.IsLocked:
 		// The sum must not overflow: locked_at may have been set by hand.
 		return min(facts.LockRemaining, leaveToRelay) + r.config.Jitter(claimFailedDelay)
+	case machine.BreakerOpen:
+		return facts.BreakerOpen + r.config.Jitter(claimFailedDelay)
 	case machine.HandlerUnknown:
 		return r.unknownDelay(id, facts)
 	default:

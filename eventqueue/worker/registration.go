@@ -30,7 +30,7 @@ func (w *Worker) registration() Registration {
 	if err != nil {
 		host = "unknown"
 	}
-	return Registration{Number: w.number, Host: storable(host), PID: os.Getpid(), Version: storable(buildinfo.Short()), Handlers: w.known, Slots: w.config.Concurrency}
+	return Registration{Number: w.number, Host: storable(host), PID: os.Getpid(), Version: storable(buildinfo.Short()), Handlers: w.breakers.known, Slots: w.config.Concurrency}
 }
 
 // holdAgain is how long a connection lasts that counts as a success.

@@ -20,6 +20,7 @@ type execution struct {
 	delivery  delivery
 	policy    eventqueue.Policy
 	handler   eventqueue.Handler
+	breaker   *breaker      // nil: its policy has none
 	takenOver bool          // from one whose lock had expired
 	lostRun   bool          // and whose run is counted as failed
 	company   int           // see ClaimResult.Company
@@ -218,14 +219,14 @@ func (r *runs) current(batch []*completedRun) (current, lost []*completedRun) {
 
 // held returns the executions whose claims have to be renewed and for which pick is true: those
 // that wait for their completion to be written or for their run, and those whose handler has time left. A handler
-// that ignores its timeout loses its lock, and a superseded one has lost it. An event that is
-// released unrun needs no lock.
+// that ignores its timeout, or the end of its context until its run is given up, loses its lock, and a superseded one has
+// lost it. An event that is released unrun needs no lock.
 func (r *runs) held(now time.Time, pick func(x *execution) bool) []*execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var picked []*execution
 	for x := range r.all {
-		if (x.submitted || x.waits || now.Before(x.ctx.deadline)) && !x.completed.Load() && !x.superseded && !x.unrun && pick(x) {
+		if (x.submitted || x.waits || now.Before(x.ctx.deadline) && !x.givenUp) && !x.completed.Load() && !x.superseded && !x.unrun && pick(x) {
 			picked = append(picked, x)
 		}
 	}

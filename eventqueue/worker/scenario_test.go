@@ -82,7 +82,7 @@ func path(out worker.Outcome) []string {
 		return append(look[:3], "DelayCheck|DelayNotYet")
 	case machine.IsLocked:
 		return append(look, "LockCheck|IsLocked")
-	case machine.LockClaimFailed, machine.HandlerUnknown, machine.NotItsTurn:
+	case machine.LockClaimFailed, machine.HandlerUnknown, machine.BreakerOpen, machine.NotItsTurn:
 		return append(look, "LockClaim|"+string(out.Label))
 	case machine.Claimed:
 		lock := "LockCheck|LockNone"
@@ -135,7 +135,9 @@ func newScenario(r *rig.Rig) *scenario {
 	if s.limits, err = operate.NewRateLimits(s.Store, s.Queue); err != nil {
 		r.T.Fatal(err)
 	}
-	s.Handle(s.run, rig.Quick())
+	policy := rig.Quick()
+	policy.BreakerAfter = 2
+	s.Handle(s.run, policy)
 	return s
 }
 
@@ -156,6 +158,8 @@ func (s *scenario) run(ctx context.Context, run *eventqueue.Run) error {
 		return nil
 	case "fail":
 		return errors.New(rest)
+	case "away":
+		return eventqueue.Unavailable(errors.New(rest), 0)
 	case "permanent":
 		return eventqueue.Permanent(errors.New(rest))
 	case "panic":
@@ -221,6 +225,12 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) string {
 	case "unlimit":
 		removed, notified, err := s.limits.Remove(ctx, rig.Scope)
 		return fmt.Sprintf("removed=%t notified=%d err=%v\n", removed, notified, err)
+	case "cancel":
+		got, err := s.Changer().Cancel(ctx, operate.Cancellation{}, s.id(d.CmdArgs[0].Key))
+		if err != nil {
+			return err.Error()
+		}
+		return string(got[0].Result) + "\n"
 	case "writing":
 		var err error
 		if s.writer, err = s.Pool.Begin(ctx); err != nil {

@@ -2,8 +2,14 @@ package worker_test
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
@@ -93,4 +99,64 @@ func TestIdleAndBusyLoopsAreWell(t *testing.T) {
 		s.notify(s.claimed(1), s.claimed(2))
 		well()
 	})
+}
+
+// stuckLog takes no line from the moment at which it is stuck, until it is let.
+type stuckLog struct {
+	stuck atomic.Bool
+	let   chan struct{}
+}
+
+func (l *stuckLog) Write(line []byte) (int, error) {
+	if l.stuck.Load() {
+		<-l.let
+	}
+	return len(line), nil
+}
+
+// TestEndThatCannotBeLoggedIsAStall (I13): wherever the end of a run is logged, a log that takes no line is noticed, as nothing but a new process
+// helps then.
+func TestEndThatCannotBeLoggedIsAStall(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		arrange func(s *script)
+		want    string
+	}{
+		"an end that is written": {func(*script) {}, "loop that writes completions has"},
+		"of a row that another transaction was writing": {func(s *script) { s.busy = map[eventqueue.EventID]int{1: 1} },
+			"loop that writes completions once more has"},
+		"of an event that was claimed again": {func(s *script) { s.notify(s.claimed(1)) }, "loop that writes completions has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				log := &stuckLog{let: make(chan struct{})}
+				hold := make(chan struct{})
+				first := true
+				s.handle(eventqueue.Policy{Timeout: time.Hour}, func(context.Context, *eventqueue.Run) error {
+					if !first {
+						return nil
+					}
+					first = false
+					<-hold
+					return eventqueue.Permanent(errors.New("no such order"))
+				})
+				logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(log), zap.InfoLevel))
+				stop := s.start(worker.Config{LockTimeout: time.Minute, GracePeriod: -1, Logger: logger})
+				s.notify(s.claimed(1))
+				test.arrange(s)
+				log.stuck.Store(true)
+				close(hold)
+				rig.Pass(2 * time.Minute)
+				_ = s.worker.Stalled() // the first look sees that it is late
+				rig.Pass(10 * time.Second)
+				if err := s.worker.Stalled(); err == nil || !strings.Contains(err.Error(), test.want) {
+					s.t.Errorf("the worker is stalled: %v", err)
+				}
+				log.stuck.Store(false)
+				close(log.let)
+				stop()
+			})
+		})
+	}
 }

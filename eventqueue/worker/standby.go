@@ -84,6 +84,13 @@ func hearForwarded(reserve Reserve, receiver eventqueue.Receiver) {
 	})
 }
 
+// hearsCancelled is a Reserve that hears which events are cancelled while they run.
+type hearsCancelled interface {
+	// OnCancelled is called before the Reserve is used. renew must return fast. What it is given is a hint: it may be wrong. nil means
+	// any event, as after a time in which the Reserve heard nothing.
+	OnCancelled(renew func(ids []eventqueue.EventID))
+}
+
 // attendant is a Receiver with background work; see RemoteReceiver.
 type attendant interface {
 	Attend(ctx context.Context) error
@@ -112,6 +119,9 @@ func (w *Worker) openReserve(ctx context.Context) (_ context.Context, end func()
 	}
 	var parts []ailing
 	hearForwarded(reserve, w.receiver)
+	if listener, hears := reserve.(hearsCancelled); hears {
+		listener.OnCancelled(w.cancels.hear)
+	}
 	if receiver, ok := w.receiver.(ailing); ok {
 		parts = append(parts, receiver)
 	}

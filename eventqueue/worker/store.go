@@ -60,6 +60,9 @@ type ClaimResult struct {
 	Exact bool
 	// Snoozes is how often an event that was claimed has been snoozed in a row.
 	Snoozes int
+	// Cancelled says, of an event that was claimed, that an operator has cancelled it while it ran before: it is not run
+	// again, and its completion is Cancelled.
+	Cancelled bool
 	// ValueApart reports whether the value of an event that was claimed is larger than
 	// MaxClaimedValueBytes: then Event has none, and Store.Value returns it.
 	ValueApart bool
@@ -90,7 +93,7 @@ type Completion struct {
 	RowID RowID
 
 	// Label selects the write: ExecutesToCompletion deletes the row; RetryTooMany and FailedForGood
-	// move it to event_log as FAILED; RetryAllowed adds a retry, sets the delay, releases the lock,
+	// move it to event_log as FAILED, and Cancelled as CANCELLED; RetryAllowed adds a retry, sets the delay, releases the lock,
 	// and resets the count of snoozes; Snoozed does so without the retry, and adds a snooze;
 	// OverLimit adds neither, and records that it was a rate limit; Released releases the lock.
 	Label machine.Label
@@ -204,6 +207,8 @@ type WriteResult struct {
 	Done []eventqueue.EventID
 	// Lost were refused: the event has left the queue, or another worker claimed it (I5).
 	Lost []eventqueue.EventID
+	// Cancelled are those of Done whose runs have to end, since an operator has cancelled their events. Only of Renew.
+	Cancelled []eventqueue.EventID
 	// Advanced are the events that may run because their ordering groups advanced with these
 	// completions. The caller has them notified.
 	Advanced []eventqueue.Event

@@ -20,9 +20,8 @@ type Worker struct {
 	store    Store
 	beats    renewer
 	receiver eventqueue.Receiver
-	handlers *eventqueue.Handlers
 	number   eventqueue.WorkerNumber
-	known    eventqueue.HandlerSet
+	breakers *breakers
 	config   Config
 	runs     *runs
 	log      *zap.Logger
@@ -32,6 +31,7 @@ type Worker struct {
 	ownLockTimeout, ownHeartbeat time.Duration
 	ailing                       atomic.Pointer[[]ailing] // the receiver and the reserve, for NotifierError
 	answering                    *answering               // for it as well
+	cancels                      cancelHints
 	rounds                       rounds.Watch
 }
 
@@ -44,13 +44,19 @@ func New(queue *eventqueue.Queue, store Store, receiver eventqueue.Receiver, han
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("worker.New: %w", err)
 	}
+	handlers, err := config.within(handlers)
+	if err != nil {
+		return nil, fmt.Errorf("worker.New: %w", err)
+	}
 	ownLockTimeout, ownHeartbeat := config.LockTimeout, config.Heartbeat
 	config = config.withDefaults()
-	return &Worker{
+	w := &Worker{
 		queue: queue, store: store, beats: store, receiver: receiver,
-		handlers: handlers, number: newWorkerNumber(), known: handlers.Set(), config: config, runs: newRuns(), log: config.Logger, answering: newAnswering(),
+		number: newWorkerNumber(), config: config, runs: newRuns(), log: config.Logger, answering: newAnswering(), cancels: cancelHints{newBatcher[cancelHint]()},
 		ownLockTimeout: ownLockTimeout, ownHeartbeat: ownHeartbeat,
-	}, nil
+	}
+	w.breakers = newBreakers(w.part(), handlers)
+	return w, nil
 }
 
 // Stalled returns an error that names the loops of the worker that have not gone round for much
@@ -81,6 +87,10 @@ func (w *Worker) stuck() error {
 
 // Slots returns how the worker is occupied. It costs nothing, and is safe for concurrent use.
 func (w *Worker) Slots() Slots { return w.runs.slots(time.Now(), w.config.Concurrency) }
+
+func (w *Worker) part() part {
+	return part{config: &w.config, store: w.store, log: w.log, rounds: &w.rounds}
+}
 
 // Run works until ctx ends, or MaxEvents or TTL is reached, then stops: it pulls no more, lets
 // running handlers return within GracePeriod, cancels those that have not (context.Cause is
@@ -114,9 +124,9 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, endReserve()) }()
 	newParts(deps{
-		part:  part{config: &w.config, store: w.store, log: w.log, rounds: &w.rounds},
-		queue: w.queue, handlers: w.handlers, number: w.number, known: w.known, receiver: w.receiver, renewer: w.beats, bound: bound, runs: w.runs,
-		answering: w.answering,
+		part:  w.part(),
+		queue: w.queue, handlers: w.breakers.handlers, number: w.number, breakers: w.breakers, receiver: w.receiver, renewer: w.beats, bound: bound, runs: w.runs,
+		answering: w.answering, cancels: w.cancels,
 	}).run(ctx, base)
 	return nil
 }

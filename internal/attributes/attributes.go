@@ -77,6 +77,9 @@ type Origin struct {
 
 // DecodeOrigin reads the text of OriginSQL. In rows that were written by hand anything may stand.
 func DecodeOrigin(text []byte) (o Origin) {
+	if len(text) == 0 { // as nearly always
+		return o
+	}
 	parts := bytes.SplitN(text, []byte{31}, 4)
 	if len(parts) < 4 {
 		return o

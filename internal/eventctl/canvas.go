@@ -13,16 +13,22 @@ import (
 
 // The help texts of --canvas.
 const (
-	canvasUsage       = "uuid or name of the `canvas`"
-	canvasFilterUsage = "only this `canvas`, by its uuid or name"
+	canvasUsage       = "uuid or name of the `canvas` (default: EVENTS_CANVAS)"
+	canvasFilterUsage = "only this `canvas`, by its uuid or name (default: EVENTS_CANVAS)"
 )
+
+// canvasVariable has the canvas of commands without --canvas.
+const canvasVariable = "EVENTS_CANVAS"
 
 // resolveCanvas puts uuids in place of the names of canvases that are given with --canvas, so that no command has to know of names. What is no
 // name either is left to the command, which says so.
 func (p *program) resolveCanvas(cmd *cobra.Command) error {
 	flag := cmd.Flags().Lookup("canvas")
-	if flag == nil || !flag.Changed {
+	if flag == nil {
 		return nil
+	}
+	if !flag.Changed {
+		return p.defaultCanvas(cmd)
 	}
 	list, isList := flag.Value.(interface {
 		GetSlice() []string
@@ -46,6 +52,21 @@ func (p *program) resolveCanvas(cmd *cobra.Command) error {
 		return list.Replace(texts)
 	}
 	return flag.Value.Set(texts[0])
+}
+
+// defaultCanvas gives --canvas the value of EVENTS_CANVAS. Only where the flag is required it then counts as given: elsewhere
+// a command whose flags exclude --canvas works as without the variable, and one that changes many events still wants a filter.
+func (p *program) defaultCanvas(cmd *cobra.Command) error {
+	text, flag := p.environment[canvasVariable], cmd.Flags().Lookup("canvas")
+	if text == "" || flag.Value.Type() != "string" { // a list of canvases is no place for one that nobody has named
+		return nil
+	}
+	canvas, err := p.canvasArgument(cmd.Context(), text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", canvasVariable, err)
+	}
+	_, flag.Changed = flag.Annotations[cobra.BashCompOneRequiredFlag]
+	return flag.Value.Set(canvas.String())
 }
 
 // canvasNamed returns the canvas that has a name.

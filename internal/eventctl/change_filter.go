@@ -18,10 +18,13 @@ import (
 // manyWords are the texts of a command about a change of many events.
 type manyWords struct{ command, would, done, rest, but string }
 
-const butRunning = ", but for those that run then"
+const (
+	butRunning = ", but for those that run then"
+	endRunning = ", and ask the workers of those that run then to end the runs"
+)
 
 var wordsOfMany = map[operate.Verb]manyWords{
-	operate.VerbCancel:      {"cancel", "cancel", "cancelled", "", butRunning},
+	operate.VerbCancel:      {"cancel", "cancel", "cancelled", "", endRunning},
 	operate.VerbDelete:      {"delete", "delete", "deleted", "", butRunning},
 	operate.VerbEdit:        {"edit", "edit", "edited", "", butRunning},
 	operate.VerbRun:         {"requeue", "requeue", "requeued", "", butRunning},
@@ -53,7 +56,11 @@ func (d manyDoc) text(words manyWords) string {
 		n         int
 		kind, why string
 	}{{d.Running, "running event", ""}, {d.Busy, "event", " that others were writing"}, {d.Refused, "event", " that the database refuses to write"}} {
-		if left.n > 0 {
+		switch {
+		case left.n == 0:
+		case left.kind == "running event" && d.Verb == operate.VerbCancel:
+			text += fmt.Sprintf("; asked for the end of %s", printing.Plural(left.n, "run"))
+		default:
 			text += fmt.Sprintf("; left %s%s", printing.Plural(left.n, left.kind), left.why)
 		}
 	}

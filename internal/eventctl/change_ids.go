@@ -19,7 +19,9 @@ type changedDoc struct {
 	// TakenOver are the requeued events whose expired locks were cleared, and HeldBack those that a rule keeps from running.
 	TakenOver []eventqueue.EventID `json:"taken_over,omitempty"`
 	HeldBack  []heldBack           `json:"held_back,omitempty"`
-	Refused   []view.Refusal       `json:"refused"`
+	// Ending are the cancelled events whose workers were asked to end their runs.
+	Ending  []eventqueue.EventID `json:"ending,omitempty"`
+	Refused []view.Refusal       `json:"refused"`
 }
 
 // heldBack is a requeued event that a rule keeps from running.
@@ -33,6 +35,8 @@ func (d *changedDoc) add(verb operate.Verb, r operate.Changed) {
 	switch {
 	case r.Done():
 		d.Changed++
+	case r.Result == operate.ChangeEnding:
+		d.Ending = append(d.Ending, r.ID)
 	case r.Result != operate.ChangeCancelled || verb != operate.VerbCancel:
 		d.Refused = append(d.Refused, refusalOf(r))
 	}
@@ -71,6 +75,9 @@ func (p *program) writeChanged(doc changedDoc, words manyWords) error {
 		_, _ = fmt.Fprintf(w, "%s %s%s\n", words.done, printing.Plural(doc.Changed, "event"), words.rest)
 		for _, id := range doc.TakenOver {
 			_, _ = fmt.Fprintf(w, "event %s: the lock that had expired is cleared, and its run counts as failed if it died alone\n", id)
+		}
+		for _, id := range doc.Ending {
+			_, _ = fmt.Fprintf(w, "event %s runs: its worker was asked to end the run; see eventctl explain %[1]s\n", id)
 		}
 		for _, h := range doc.HeldBack {
 			kind := operate.KindOf(h.Rule)

@@ -13,7 +13,7 @@ type command func(p *program) *cobra.Command
 // that makes it, and its line here.
 func commands() []topic {
 	return []topic{
-		{"Events", []command{emitCommand, listCommand, showCommand, explainCommand, treeCommand, statsCommand, topCommand, uiCommand, stuckCommand, requeueCommand, retryCommand, replayCommand, cancelCommand, deleteCommand, editCommand}},
+		{"Events", []command{emitCommand, findCommand, listCommand, showCommand, explainCommand, treeCommand, statsCommand, topCommand, uiCommand, stuckCommand, requeueCommand, retryCommand, replayCommand, cancelCommand, deleteCommand, editCommand}},
 		{"Handlers", append(ruleCommands(), holdCommand, unholdCommand,
 			noun("rule", "Show the rules that hold handlers back", listRulesCommand),
 			noun("limit", "Limit how many events run", rateLimits, concurrencyLimits),

@@ -133,7 +133,9 @@ func (p *program) withQueue(ctx context.Context, silent bool, f func(c *connecti
 			err = failed(closeErr)
 		}
 	}()
-	return f(&connection{store: emitter.Store().As(actor(emitter.Store())), queue: emitter.Queue})
+	err = f(&connection{store: emitter.Store().As(actor(emitter.Store())), queue: emitter.Queue})
+	_ = minutes.Of(emitter.Queue).HandIn(context.WithoutCancel(ctx)) // Close would wait for it for a quarter of a second only
+	return err
 }
 
 // openEmitter opens a service that only emits. If the database cannot be reached it fails at

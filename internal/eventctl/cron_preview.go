@@ -1,6 +1,7 @@
 package eventctl
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -34,10 +35,11 @@ func previewCronCommand(p *program) *cobra.Command {
 	cmd.Flags().StringVar(&zone, "time-zone", "UTC", "IANA `zone` whose clock counts, such as Europe/Berlin")
 	cmd.Flags().IntVar(&n, "count", 5, fmt.Sprintf("show `n` slots, from 1 to %d", maxPreview))
 	cmd.Flags().StringVar(&after, "after", "", "show the slots after this `time`, not after now, as in 2030-01-31T09:00:00Z")
-	cmd.MarkFlagsRequiredTogether("canvas", "name")
-	cmd.MarkFlagsOneRequired("schedule", "canvas")
-	cmd.MarkFlagsMutuallyExclusive("schedule", "canvas")
-	cmd.MarkFlagsMutuallyExclusive("time-zone", "canvas")
+	cmd.MarkFlagsOneRequired("schedule", "name")
+	for _, flag := range []string{"canvas", "name"} {
+		cmd.MarkFlagsMutuallyExclusive("schedule", flag)
+		cmd.MarkFlagsMutuallyExclusive("time-zone", flag)
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if n < 1 || n > maxPreview {
 			return badInput(fmt.Errorf("--count is %d: it must be from 1 to %d", n, maxPreview))
@@ -52,7 +54,7 @@ func previewCronCommand(p *program) *cobra.Command {
 				return badInput(fmt.Errorf("--after %q is not a time: write it like 2030-01-31T09:00:00Z", after))
 			}
 		}
-		if cmd.Flags().Changed("canvas") {
+		if cmd.Flags().Changed("name") {
 			return p.previewDefinition(cmd, key, from, n)
 		}
 		parsed, err := cronchecker.ParseSchedule(schedule, zone)
@@ -68,6 +70,9 @@ func previewCronCommand(p *program) *cobra.Command {
 }
 
 func (p *program) previewDefinition(cmd *cobra.Command, key *cronKey, after time.Time, n int) error {
+	if key.canvas == "" && !cmd.Flags().Changed("canvas") {
+		return badInput(errors.New("--canvas is missing: give --canvas and --name for a definition, or --schedule"))
+	}
 	canvas, err := key.parse()
 	if err != nil {
 		return err

@@ -77,10 +77,11 @@ func TestCronPreviewRefusesBadInput(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":               {nil, "[schedule canvas] is required"},
+		"nothing":               {nil, "[schedule name] is required"},
 		"both":                  {[]string{"--schedule", "every day", "--canvas", canvasA, "--name", "a"}, "[canvas schedule] were all set"},
 		"a definition's zone":   {[]string{"--time-zone", "UTC", "--canvas", canvasA, "--name", "a"}, "[canvas time-zone] were all set"},
-		"half a definition":     {[]string{"--canvas", canvasA}, "missing [name]"},
+		"half a definition":     {[]string{"--canvas", canvasA}, "[schedule name] is required"},
+		"the other half":        {[]string{"--name", "a"}, "--canvas is missing"},
 		"no canvas":             {[]string{"--canvas", "7", "--name", "a"}, `"7"`},
 		"a bad schedule":        {[]string{"--schedule", "0 25 * * *"}, `hour "25"`},
 		"a schedule that never": {[]string{"--schedule", "0 0 30 2 *"}, "never comes true"},

@@ -145,7 +145,7 @@ func (p *program) writeEmitted(e emitted) error { return p.writeLine(e, e.text()
 
 func (p *program) emitOne(ctx context.Context, f *emitFlags) error {
 	for _, name := range []string{"canvas", "module", "name", "value"} {
-		if !f.given(name) {
+		if !f.scope.has(name) {
 			return badInput(fmt.Errorf("--%s is missing: give --canvas, --module, --name and --value for one event, or --file for many", name))
 		}
 	}
@@ -165,6 +165,9 @@ func (p *program) emitOne(ctx context.Context, f *emitFlags) error {
 		}
 		var done emitted
 		done.add(events, made)
+		if question := didYouMean(ctx, c.store, event.Canvas, event.Handler()); question != "" {
+			p.Warning(fmt.Errorf("no live worker has the handler %s: %s", event.Handler(), question))
+		}
 		return p.writeEmitted(done)
 	})
 }

@@ -133,7 +133,11 @@ func (f *eventFilterFlags) filter() (operate.EventFilter, error) {
 	if filter.NewerThan, err = f.age("newer-than", f.newerThan); err != nil {
 		return filter, err
 	}
-	if err := f.of.validate(filter); err != nil {
+	given := filter
+	if !f.changed("canvas") { // EVENTS_CANVAS alone is no filter: nobody has said which events are meant
+		given.Canvas = nil
+	}
+	if err := f.of.validate(given); err != nil {
 		return filter, badInput(err)
 	}
 	return filter, nil

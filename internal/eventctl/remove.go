@@ -19,13 +19,14 @@ type removal struct {
 func cancelCommand(p *program) *cobra.Command {
 	return removeCommand(p, removal{
 		verb: operate.VerbCancel, retains: true,
-		short: "End waiting events without a run: they stay in event_log, from where retry moves them back",
-		long: "End events that wait: they do not run, and are in event_log as CANCELLED, with their values, from\n" +
-			"where eventctl retry moves them back. A running event is refused: it completes. A unique key is\n" +
-			"released as if the event had completed, and the next event of its ordering group may run. Of several\n" +
-			"ids, those that wait are cancelled; the exit status is 3 if any of them was refused. A filter needs\n" +
-			"--yes, or --dry-run, which counts; events that run, and those that are emitted meanwhile, are left.\n" +
-			"An interrupt stops it, and --resume goes on.",
+		short: "End events, and the runs of those that run: they stay in event_log, from where retry moves them back",
+		long: "End events: those that wait do not run, and are in event_log as CANCELLED, with their values, from\n" +
+			"where eventctl retry moves them back. The worker of a running event is asked to end the run: the\n" +
+			"context of its handler ends within five seconds, and the event is CANCELLED when the handler returns\n" +
+			"an error; if it returns none, the event completes. See eventctl explain. A unique key is released as\n" +
+			"if the event had completed, and the next event of its ordering group may run. The exit status is 3 if\n" +
+			"any of several ids was refused. A filter needs --yes, or --dry-run, which counts; events that are\n" +
+			"emitted meanwhile are left. An interrupt stops it, and --resume goes on.",
 	})
 }
 

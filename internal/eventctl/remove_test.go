@@ -16,8 +16,11 @@ func TestCancelEndsWaitingEvents(t *testing.T) {
 		t.Errorf("event_log has %s", got)
 	}
 	c.run("cancel", "2").is(exitOK, "cancelled 0 events\n", "") // I14
-	c.run("cancel", "2", "3", "101", "102", "9223372036854775807").is(exitNotFound, "cancelled 0 events\n",
-		"not cancelled: event 3 is running: a worker holds its lock, which is valid for ")
+	c.run("cancel", "2", "101", "102", "9223372036854775807").is(exitNotFound, "cancelled 0 events\n", "not cancelled: event 101 has failed")
+	c.run("cancel", "2", "3", "--actor", "ada", "--reason", "wrong").is(exitOK, "cancelled 0 events\nevent 3 runs: its worker was asked to end the run; see eventctl explain 3\n", "")
+	c.run("cancel", "3", "--json").is(exitOK, `"ending":[3]`, "")
+	c.run("explain", "3").is(exitOK, "It was cancelled by ada while it ran, and is not run again: wrong.", "")
+	c.run("show", "3", "--json").is(exitOK, `"cancelling":true,"reason":"wrong","actor":"ada"`, "")
 	c.run("cancel", "101").is(exitNotFound, "", "event 101 has failed: a retry moves it back")
 	c.run("show", "2").is(exitOK, "cancelled", "")
 	c.run("log", "list", "--status", "cancelled", "--limit", "1").is(exitOK, "cancelled", "")
@@ -79,10 +82,10 @@ func TestCancelTakesAFilter(t *testing.T) {
 	if n := c.events(); n != 7 {
 		t.Fatalf("%d events are left after bad input, want 7", n)
 	}
-	c.run(append(greet, "--dry-run")...).is(exitOK, "would cancel 4 events, but for those that run then\n", "")
+	c.run(append(greet, "--dry-run")...).is(exitOK, "would cancel 4 events, and ask the workers of those that run then to end the runs\n", "")
 	c.run("cancel", "--error", "no luck", "--dry-run", "--json").is(exitOK, `{"dry_run":true,"verb":"cancel","filter":{"error":"no luck"},"counted":1}`, "")
-	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 3 events; left 1 running event\n", "to cancel")
-	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 0 events; left 1 running event\n", "to cancel")
+	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 3 events; asked for the end of 1 run\n", "to cancel")
+	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 0 events; asked for the end of 1 run\n", "to cancel")
 	c.run("delete", "--canvas", canvasB, "--older-than", "50h", "--yes").is(exitOK, "deleted 1 event\n", "to delete")
 	if got := one[string](c, `SELECT string_agg(id::text, ' ' ORDER BY id) FROM events_v2`); got != "3 5 6" {
 		t.Errorf("events %s are left, want 3 5 6", got)
@@ -98,10 +101,10 @@ func TestChangeIsResumed(t *testing.T) {
 	var doc manyDoc
 	c.run("cancel", "--name", "greet", "--canvas", canvasA, "--yes", "--json").is(exitOK, `"id":"`, "operation").into(&doc)
 	id := doc.ID.String()
-	c.run("cancel", "--resume", id).is(exitOK, "cancelled 3 events; left 1 running event\n", "")
+	c.run("cancel", "--resume", id).is(exitOK, "cancelled 3 events; asked for the end of 1 run\n", "")
 	c.exec(`UPDATE bulk_operations SET state = 'stopped', after_id = 0`)
 	c.exec(`UPDATE events_v2 SET locked_at = NULL WHERE id = 3`)
-	c.run("cancel", "--resume", id).is(exitOK, "cancelled 4 events; left 1 running event\n", "1 event to cancel")
+	c.run("cancel", "--resume", id).is(exitOK, "cancelled 4 events; asked for the end of 1 run\n", "1 event to cancel")
 	for problem, args := range map[string]string{
 		"is no retry: use eventctl cancel --resume " + id: "retry --resume " + id,
 		"--resume and ids exclude each other":             "cancel 1 --resume " + id,
@@ -164,7 +167,7 @@ func TestRefusedRowIsNamed(t *testing.T) {
 	c.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`)
 	c.exec(`CREATE TRIGGER refuse BEFORE INSERT ON event_log FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION refuse()`)
 	const problem = "not cancelled: event 2 cannot be changed, because the database refuses: ERROR: not this one"
-	c.run("cancel", "--canvas", canvasA, "--name", "greet", "--yes").is(exitNotFound, "cancelled 2 events; left 1 running event; left 1 event that the database refuses to write\n", problem)
+	c.run("cancel", "--canvas", canvasA, "--name", "greet", "--yes").is(exitNotFound, "cancelled 2 events; asked for the end of 1 run; left 1 event that the database refuses to write\n", problem)
 	c.run("cancel", "2", "5").is(exitNotFound, "", problem)
 	c.run("cancel", "--name", "greet", "--state", "delayed", "--yes", "--json").is(exitNotFound, `"first_refused":[{"id":2,"reason":"cannot be changed`, "")
 }

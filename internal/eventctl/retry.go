@@ -67,7 +67,7 @@ func (f *eventFilterFlags) allOfOne(all bool, args []string) error {
 		return badInput(errors.New("--all and ids exclude each other: give one of them"))
 	}
 	for _, name := range []string{"canvas", "module", "name"} {
-		if !f.changed(name) {
+		if !f.scope.has(name) {
 			return badInput(fmt.Errorf("--all needs --%s: give --canvas, --module and --name", name))
 		}
 	}

@@ -1,6 +1,7 @@
 package eventctl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -28,9 +29,14 @@ func (p *program) addKnown(ctx context.Context, store *pgstore.Store, scope oper
 		return failed(fmt.Errorf("the rule is changed; check whether %s has events: %w", scope, err))
 	}
 	change.Known = &known
-	if !known && !p.JSON {
-		p.Warning(fmt.Errorf("no event of %s is waiting at the moment; check the spelling if there should be", scope))
+	if known || p.JSON {
+		return nil
 	}
+	question := "check the spelling if there should be"
+	if !scope.Prefix {
+		question = cmp.Or(didYouMean(ctx, store, scope.Canvas, eventqueue.HandlerKey{Module: scope.Module, Name: scope.Name, Modifier: scope.Modifier}), question)
+	}
+	p.Warning(fmt.Errorf("no event of %s is waiting at the moment; %s", scope, question))
 	return nil
 }
 

@@ -72,29 +72,17 @@ func (f *ruleFlags) rule(t operate.RuleType) (rule operate.Rule, err error) {
 		return rule, err
 	}
 	if f.scope.of.cmd.Flags().Changed("until") {
-		if rule.Until, f.holds, err = parseUntil(f.until); err != nil {
-			return rule, badInput(err)
+		until, err := humantime.ParseEnd(f.until, nil)
+		if err != nil {
+			return rule, badInput(fmt.Errorf("--until %w", err))
 		}
+		rule.Until, f.holds = until.At, until.In
 	}
 	rule.Reason, rule.Actor = f.reason, f.actor
 	if err := rule.Validate(); err != nil {
 		return rule, badInput(err)
 	}
 	return rule, nil
-}
-
-// parseUntil reads a time, or for how long.
-func parseUntil(text string) (at time.Time, holds time.Duration, err error) {
-	if holds, err = time.ParseDuration(text); err == nil {
-		if holds <= 0 {
-			return at, 0, fmt.Errorf("--until %s has passed: it has to be longer than 0", text)
-		}
-		return at, holds, nil
-	}
-	if at, err = time.Parse(time.RFC3339, text); err != nil {
-		return at, 0, fmt.Errorf("--until %q is neither a time nor a duration: write it like 2030-01-31T09:00:00Z, or like 90m", text)
-	}
-	return at, 0, nil
 }
 
 func (f *ruleFlags) identity(t operate.RuleType) (rule operate.Rule, err error) {

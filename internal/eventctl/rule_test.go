@@ -113,7 +113,8 @@ func TestRuleHasReasonActorAndEnd(t *testing.T) {
 	pause := func(more ...string) result { return c.run(scopeArgs("pause", canvasA, "WORKER", "greet", more...)...) }
 	pause("--until", "tomorrow").is(exitBadInput, "", `--until "tomorrow" is neither a time nor a duration: write it like`)
 	pause("--until", "").is(exitBadInput, "", `--until "" is neither a time nor a duration`)
-	pause("--until", "-15s").is(exitBadInput, "", `--until -15s has passed`)
+	pause("--until", "-15s").is(exitBadInput, "", `--until "-15s" is too short: a duration must be positive`)
+	pause("--until", "0").is(exitBadInput, "", `--until "0" is too short`)
 	pause("--until", "2020-01-31T09:00:00Z").is(exitBadInput, "", "until: that time has passed by the clock of the database")
 	pause("--reason", strings.Repeat("x", 1025)).is(exitBadInput, "", "reason: is 1025 bytes long: the limit is 1024")
 	if n := one[int](c, `SELECT count(*) FROM scheduling_rules`); n != 0 {

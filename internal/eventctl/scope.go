@@ -54,6 +54,11 @@ func addCanvasFilter(cmd *cobra.Command) {
 	cmd.Flags().String("canvas", "", canvasFilterUsage)
 }
 
+// has reports whether one of the flags is given, or EVENTS_CANVAS in place of --canvas.
+func (f *scopeFlags) has(name string) bool {
+	return f.cmd.Flags().Changed(name) || name == "canvas" && f.canvas != ""
+}
+
 // scope returns the scope that the flags name.
 func (f *scopeFlags) scope() (eventqueue.Scope, error) {
 	canvas, err := parseCanvas(f.canvas)
@@ -124,10 +129,10 @@ func (f *scopeFlags) filter() (filter inspect.Filter, err error) {
 	return filter, nil
 }
 
-// canvasFilter returns the canvas that --canvas names, or nil if the flag is not given.
+// canvasFilter returns the canvas that --canvas names, or EVENTS_CANVAS; nil if neither is given.
 func canvasFilter(cmd *cobra.Command) (*eventqueue.CanvasID, error) {
 	flag := cmd.Flags().Lookup("canvas")
-	if !flag.Changed {
+	if !flag.Changed && flag.Value.String() == "" {
 		return nil, nil
 	}
 	canvas, err := parseCanvas(flag.Value.String())

@@ -12,6 +12,7 @@ package mayrun
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"eventsv2/eventqueue/locktimeout"
@@ -83,6 +84,23 @@ const (
 
 // DueSQL holds if the event is due.
 func DueSQL(delayUntil, now string) string { return delayUntil + ` <= ` + now }
+
+// DelayedSQL holds if an event e was put off, and has been notified since. It is the condition of the index events_v2_delayed.
+const DelayedSQL = `e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL`
+
+// OfHandlerSQL holds if an event e belongs to a handler, whose canvas, module and name are columns of the row of. It is meant for scans
+// of the index events_v2_handler in either direction. The name is a range, since with three equalities an index of ids alone would
+// have the order, too. A row comparison would not do: Postgres ends a scan by its first column only, and would read all
+// remaining entries of the canvas.
+func OfHandlerSQL(of string) string {
+	return strings.ReplaceAll(`e.canvas_id = of.canvas_id AND e.module = of.module AND e.name >= of.name AND e.name <= of.name`, "of.", of+".")
+}
+
+// DelayedOfHandlerSQL holds if an event e was put off, belongs to a handler, and was due by a time. It is meant for scans of the
+// index events_v2_delayed.
+func DelayedOfHandlerSQL(of, by string) string {
+	return DelayedSQL + strings.ReplaceAll(` AND e.canvas_id = of.canvas_id AND e.module = of.module AND e.name = of.name AND e.delay_until <= `, "of.", of+".") + by
+}
 
 // UnlockedSQL holds if the event's lock is free, or was last renewed before valid.
 func UnlockedSQL(lockedAt, valid string) string {

@@ -145,7 +145,7 @@ func runReporting(ctx context.Context, environment map[string]string, config ser
 		}
 	}()
 	if t.traces != nil {
-		config.Worker.Middleware = t.traces.Middleware
+		config.Worker.Middleware = append(config.Worker.Middleware, t.traces.Middleware)
 	}
 	if t.metrics == nil {
 		return service.Run(ctx, config, register)

@@ -23,7 +23,8 @@ func workerCommand(environment map[string]string) *cobra.Command {
 		Use:   "worker",
 		Short: "Run events: post each to the HTTP target of its handler",
 		Long: "worker pulls notifications, claims their events in Postgres and posts each event to the HTTP target\n" +
-			"that HANDLERS_FILE names for its handler; it serves the sources of webhooks that the same file lists.\n" +
+			"that HANDLERS_FILE names for its handler; it serves the sources of webhooks that the same file lists, and emits the\n" +
+			"messages of the subscriptions in it.\n" +
 			"It is configured by its environment (docs/configuration.md).\n" +
 			"SIGTERM stops it: running events may finish, the others go back unharmed. With --max-events or --ttl it\n" +
 			"ends by itself, with status 0, for those who run it as a job.",

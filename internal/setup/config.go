@@ -34,6 +34,7 @@ type Config struct {
 	CloudSQLEndpoint string `env:"CLOUDSQL_ADMIN_API_ENDPOINT" used:"all" desc:"URL of the Cloud SQL Admin API. Empty: Google's."`
 
 	Schema pgsession.Schema `env:"EVENTS_SCHEMA" envDefault:"public" used:"all" desc:"Schema of the database that holds the queue. It must be the same for all programs of a queue; search_path does not matter."`
+	Canvas string           `env:"EVENTS_CANVAS" used:"eventctl" desc:"Canvas of commands that have no --canvas: its uuid or name. Commands that list, count or change many events then take those of this canvas only. Empty: commands about one canvas need --canvas, the others are about all."`
 
 	Notifier string `env:"NOTIFIER" used:"all" desc:"The notifier: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. It must be the same for all programs of a database. Empty: pubsub if PUBSUB_PROJECT_ID or PUBSUB_EMULATOR_HOST is set, and postgres otherwise; commands of eventctl that publish want one of the three."`
 

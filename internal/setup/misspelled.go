@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"eventsv2/internal/spelling"
 )
 
 // A variable whose name is misspelled would be ignored, and the program would run with a default that
@@ -124,9 +126,9 @@ func isMistyped(word, wanted string) bool {
 	case n < distinctWord && len(word) == n && !isTransposed(word, wanted):
 		return false
 	case n >= longWord:
-		return mistakes(word, wanted) <= 2
+		return spelling.Mistakes(word, wanted) <= 2
 	default:
-		return mistakes(word, wanted) <= 1
+		return spelling.Mistakes(word, wanted) <= 1
 	}
 }
 
@@ -137,29 +139,4 @@ func isTransposed(word, wanted string) bool {
 		return string(letters)
 	}
 	return sorted(word) == sorted(wanted)
-}
-
-// mistakes is how many letters are missing, too many, wrong, or have changed places with the next.
-func mistakes(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			wrong := 1
-			if a[i-1] == b[j-1] {
-				wrong = 0
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+wrong)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

@@ -50,7 +50,7 @@ type Operation struct {
 	State     operate.OperationState `json:"state" enum:"counted,running,done,stopped,failed"`
 	Counted   int                    `json:"counted" doc:"How many events the filter selected."`
 	Changed   int                    `json:"changed"`
-	Running   int                    `json:"running" doc:"Refused: a worker runs them."`
+	Running   int                    `json:"running" doc:"A worker runs them: refused, but by cancel, which has asked their workers to end the runs."`
 	Busy      int                    `json:"busy" doc:"Refused: another transaction was writing them."`
 	Refused   int                    `json:"refused" doc:"Refused by the database."`
 	CountedAt time.Time              `json:"counted_at"`

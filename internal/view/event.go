@@ -38,6 +38,7 @@ type Event struct {
 	NotifiedAt  *time.Time `json:"notified_at,omitempty" doc:"When a notification was last published; absent while one is pending."`
 	EndedAt     *time.Time `json:"ended_at,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
+	Cancelling  bool       `json:"cancelling,omitempty" doc:"It was cancelled while a worker runs it, which ends the run; it is not run again."`
 	Reason      string     `json:"reason,omitempty" doc:"Why it was cancelled."`
 	Actor       string     `json:"actor,omitempty" doc:"Who has cancelled it."`
 	Holder      *Process   `json:"holder,omitempty" doc:"The worker that has its lock, also one that has expired."`
@@ -61,6 +62,9 @@ func EventOf(q inspect.QueuedEvent) Event {
 	e.DelayUntil, e.LockedAt, e.NotifiedAt = new(q.DelayUntil.UTC()), utc(q.LockedAt), utc(q.NotifiedAt)
 	if q.ClaimID != 0 {
 		e.ClaimID = strconv.FormatInt(int64(q.ClaimID), 10)
+	}
+	if c := q.Cancellation; c != nil {
+		e.Cancelling, e.Reason, e.Actor = true, c.Reason, c.Actor
 	}
 	if q.Holder != nil {
 		e.Holder = new(processOf(*q.Holder))

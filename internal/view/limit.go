@@ -67,8 +67,8 @@ type RateLimit struct {
 	Canvas    eventqueue.CanvasID `json:"canvas_id" format:"uuid"`
 	Module    string              `json:"module,omitempty" minLength:"1" maxLength:"255" doc:"Absent, with name: the whole canvas."`
 	Name      string              `json:"name,omitempty" minLength:"1" maxLength:"255"`
-	PerMinute int                 `json:"per_minute,omitempty" minimum:"0" doc:"0 is no such limit."`
-	PerDay    int                 `json:"per_day,omitempty" minimum:"0"`
+	PerMinute int                 `json:"per_minute,omitempty" minimum:"0" maximum:"1000000000" doc:"0 is no such limit."`
+	PerDay    int                 `json:"per_day,omitempty" minimum:"0" maximum:"1000000000"`
 	Mode      ratelimit.Mode      `json:"mode,omitempty" enum:"exact,approximate" default:"exact"`
 }
 

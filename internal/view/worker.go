@@ -34,6 +34,8 @@ type Worker struct {
 	StoppedAt *time.Time               `json:"stopped_at,omitempty"`
 	Slots     *Slots                   `json:"slots,omitempty" doc:"How the worker is occupied, as of its last heartbeat with something in hand; absent: unknown."`
 	Handlers  []workerhandlers.Handler `json:"handlers" nullable:"false" doc:"Without a canvas_id one is for every canvas."`
+	// Breakers are its circuit breakers that are open.
+	Breakers []workerhandlers.Breaker `json:"open_breakers,omitempty" nullable:"false" doc:"Its circuit breakers that are open, as of its last heartbeat: what these handlers call is away, and their events wait."`
 	// Unreadable means that the row lists others, which no worker writes so.
 	Unreadable bool `json:"handlers_unreadable,omitempty" doc:"The row of the worker lists others, which cannot be read."`
 
@@ -50,7 +52,7 @@ type Slots struct {
 
 // WorkerOf is a worker.
 func WorkerOf(w inspect.Worker) Worker {
-	worker := Worker{processOf(w), utc(w.StoppedAt), nil, workerhandlers.List(w.Handlers), w.Unreadable, w.AsOf}
+	worker := Worker{processOf(w), utc(w.StoppedAt), nil, workerhandlers.List(w.Handlers), w.Breakers, w.Unreadable, w.AsOf}
 	if s := w.Slots; s.Of > 0 {
 		worker.Slots = &Slots{s.Of, s.Busy, s.Hung, utc(s.OldestSince)}
 	}

@@ -18,11 +18,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/access"
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
-	"eventsv2/internal/webserver"
 	"eventsv2/test/testenv"
 )
 
@@ -278,17 +275,8 @@ func TestBadRowsFailNoPage(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	store := pgstore.New(pool)
-	queue, err := eventqueue.New(store, memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{Logger: testenv.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := webserver.Listen(ctx, webserver.Config{Address: "127.0.0.1:0", Dashboard: true, Store: store, Queue: queue, Logger: testenv.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = server.Close() }()
-	v := enter(t, server.Mux, server.Access.Tokens)
+	server := listen(t, pool)
+	v := enter(t, server.Handler, server.Access.Tokens)
 	all := v.paths()
 	for _, path := range all {
 		if w := v.open(path); w.Code != http.StatusOK {

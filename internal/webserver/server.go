@@ -58,9 +58,9 @@ type Config struct {
 
 // Server serves on a listener. Handlers are added before Run.
 type Server struct {
-	// Mux has the API at /v1/. It takes further handlers.
-	Mux *http.ServeMux
-	// Access finds out who makes a request, for further handlers.
+	// Handler answers requests: those below /v1/ by the API, and all others by the dashboard, if there is one.
+	Handler http.Handler
+	// Access finds out who makes a request.
 	Access *access.Authenticator
 	// Bulk has the changes of many events, which Run works on.
 	Bulk *operate.Operations
@@ -91,7 +91,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 	if config.Logger == nil {
 		config.Logger = zap.NewNop()
 	}
-	s := &Server{Mux: http.NewServeMux(), log: config.Logger, trusted: config.TrustedProxies,
+	s := &Server{log: config.Logger, trusted: config.TrustedProxies,
 		recorder: access.NewRecorder(config.Store.Schema(), config.Store.Pool(), config.Logger, config.Refused),
 		Access:   &access.Authenticator{Tokens: access.NewTokens(config.Store.Schema(), config.Store.Pool()), Loopback: access.LoopbackHost(host)}}
 	if config.AccessFile != "" {
@@ -114,12 +114,13 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Mux.Handle("/v1/", s.recorder.Watch("api", api))
+	pages := http.NewServeMux()
 	if config.Dashboard {
-		if err := s.addDashboard(config); err != nil {
+		if err := s.addDashboard(pages, config); err != nil {
 			return nil, err
 		}
 	}
+	s.Handler = beside(pages, s.recorder.Watch("api", api))
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", config.Address); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", config.AddressOf, err)
 	}
@@ -127,7 +128,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 }
 
 // addDashboard adds the dashboard, at every path that has no other handler.
-func (s *Server) addDashboard(config Config) error {
+func (s *Server) addDashboard(mux *http.ServeMux, config Config) error {
 	s.prefix = strings.TrimRight(config.DashboardPrefix, "/")
 	pages := dashboard.Config{Prefix: s.prefix, Store: config.Store, Queue: config.Queue, Bulk: s.Bulk, Access: s.Access, Log: config.Logger}
 	if config.DashboardKey != "" {
@@ -138,8 +139,19 @@ func (s *Server) addDashboard(config Config) error {
 		return err
 	}
 	s.dashboard = handler
-	s.Mux.Handle("/", s.recorder.Watch("dashboard", below(s.prefix, handler)))
+	mux.Handle("/", s.recorder.Watch("dashboard", below(s.prefix, handler)))
 	return nil
+}
+
+// beside serves requests below /v1/ by the API, as they are: a mux redirects those with a double slash to other paths.
+func beside(pages, api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/") {
+			api.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
 }
 
 // below serves requests that a proxy has passed on with the prefix, and those of which it has taken it away.
@@ -181,7 +193,7 @@ func (s *Server) Close() error { return s.listener.Close() }
 
 // Run serves, and works on the changes of many events, until ctx ends. Then it closes the listener, and returns nil.
 func (s *Server) Run(ctx context.Context) error {
-	handler, err := withClientAddress(s.trusted, s.Mux)
+	handler, err := withClientAddress(s.trusted, s.Handler)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}

@@ -6,6 +6,7 @@ package workerhandlers
 
 import (
 	"encoding/json"
+	"time"
 
 	"eventsv2/eventqueue"
 )
@@ -22,12 +23,50 @@ type Handler struct {
 func List(set eventqueue.HandlerSet) []Handler {
 	list := make([]Handler, 0, len(set.Everywhere)+len(set.OnCanvas))
 	for _, key := range set.Everywhere {
-		list = append(list, Handler{key.Module, key.Name, key.Modifier, nil})
+		list = append(list, Of(eventqueue.CanvasHandler{Key: key}))
 	}
 	for _, on := range set.OnCanvas {
-		list = append(list, Handler{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
+		list = append(list, Of(on))
 	}
 	return list
+}
+
+// Of is one handler; the zero canvas is none.
+func Of(h eventqueue.CanvasHandler) Handler {
+	handler := Handler{h.Key.Module, h.Key.Name, h.Key.Modifier, nil}
+	if h.Canvas != (eventqueue.CanvasID{}) {
+		handler.Canvas = &h.Canvas
+	}
+	return handler
+}
+
+// Of is the inverse of the function of that name.
+func (h Handler) Of() eventqueue.CanvasHandler {
+	of := eventqueue.CanvasHandler{Key: eventqueue.HandlerKey{Module: h.Module, Name: h.Name, Modifier: h.Modifier}}
+	if h.Canvas != nil {
+		of.Canvas = *h.Canvas
+	}
+	return of
+}
+
+// Breaker is a circuit breaker that is open.
+type Breaker struct {
+	Handler
+	Since time.Time `json:"since"`
+	Error string    `json:"error" doc:"Of the run that failed last."`
+}
+
+// ReadBreakers reads a list of breakers, without those that it cannot read.
+func ReadBreakers(list []byte) (open []Breaker) {
+	var elements []json.RawMessage
+	_ = json.Unmarshal(list, &elements) // of what is no list there is none
+	for _, element := range elements {
+		var b Breaker
+		if json.Unmarshal(element, &b) == nil {
+			open = append(open, b)
+		}
+	}
+	return open
 }
 
 // Read reads a list of handlers. whole reports whether it could read all of it.

@@ -137,16 +137,17 @@ func (s *stage) startFleet(ctx context.Context) error {
 // times: nobody wants to wait a minute until a lock expires.
 func childEnvironment(databaseURL string, config pubsubnotify.Config) map[string]string {
 	settings := map[string]string{
-		"DATABASE_URL":        databaseURL,
-		"DATABASE_MAX_CONNS":  "4",
-		"LOCK_TIMEOUT":        lockTimeout.String(),
-		"WORKER_HEARTBEAT":    (lockTimeout / 4).String(),
-		"WORKER_CONCURRENCY":  "16",
-		"WORKER_GRACE_PERIOD": "5s",
-		"RETAIN_HISTORY":      "true",
-		"RELAY_INTERVAL":      "1s",
-		"RELAY_LOST_AFTER":    "2s",
-		"PORT":                "0",
+		"DATABASE_URL":          databaseURL,
+		"DATABASE_MAX_CONNS":    "4",
+		"LOCK_TIMEOUT":          lockTimeout.String(),
+		"WORKER_HEARTBEAT":      (lockTimeout / 4).String(),
+		"WORKER_CONCURRENCY":    "16",
+		"WORKER_GRACE_PERIOD":   "5s",
+		"RETAIN_HISTORY":        "true",
+		"HISTORY_COMPLETED_FOR": "24h",
+		"RELAY_INTERVAL":        "1s",
+		"RELAY_LOST_AFTER":      "2s",
+		"PORT":                  "0",
 	}
 	config.Create = false // it is there
 	maps.Copy(settings, programs.PubSubEnvironment(config))

@@ -23,7 +23,7 @@ func block(t *testing.T, page, kind string) string {
 }
 
 // TestProgramOfTheREADMEWorks is built from the page, run after the commands that stand below
-// it there, and prints what stands there.
+// it there, and prints what stands there; and, run once more, the next order.
 func TestProgramOfTheREADMEWorks(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../README.md")
@@ -39,9 +39,11 @@ func TestProgramOfTheREADMEWorks(t *testing.T) {
 		t.Errorf("the program has %d lines, more than 45", lines)
 	}
 	_, want, shown := strings.Cut(session, "$ go run .\n")
+	_, database, created := strings.Cut(session, "$ createdb ")
+	database, _, _ = strings.Cut(database, "\n")
 	_, table, made := strings.Cut(session, "psql \"$DATABASE_URL\" -c '")
 	table, _, _ = strings.Cut(table, "'\n")
-	if !shown || !made {
+	if !shown || !made || !created || !strings.Contains(session, "DATABASE_URL=postgres://localhost/"+database+"\n") {
 		t.Fatalf("README.md does not show how the program is run:\n%s", session)
 	}
 
@@ -49,25 +51,28 @@ func TestProgramOfTheREADMEWorks(t *testing.T) {
 	if _, err := r.pool.Exec(testenv.Context(t), table); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(buildShown(t, "README.md", source))
-	cmd.Env = []string{"DATABASE_URL=" + r.environment["DATABASE_URL"], "PATH=" + os.Getenv("PATH")}
-	out, log := newLines(), newLines()
-	cmd.Stdout, cmd.Stderr = out, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	program := buildShown(t, "README.md", source)
+	for n, want := range []string{want, strings.Replace(want, " 1\n", " 2\n", 1)} {
+		cmd := exec.Command(program)
+		cmd.Env = []string{"DATABASE_URL=" + r.environment["DATABASE_URL"], "PATH=" + os.Getenv("PATH")}
+		out, log := newLines(), newLines()
+		cmd.Stdout, cmd.Stderr = out, log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		out.await(t, want)
+		r.awaitSQL("the event has ended", `SELECT count(*) = 0 FROM events_v2`)
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil || out.String() != want {
+			t.Errorf("run %d ended with %v and printed\n%s\nwant\n%s\nits log is\n%s", n+1, err, out, want, log)
+		}
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	out.await(t, want)
-	r.awaitSQL("the event has ended", `SELECT count(*) = 0 FROM events_v2`)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err != nil || out.String() != want {
-		t.Errorf("it ended with %v and printed\n%s\nwant\n%s\nits log is\n%s", err, out, want, log)
-	}
-	if n := one[int](r, `SELECT count(*) FROM orders WHERE id = 17`); n != 1 {
+	if n := one[int](r, `SELECT count(*) FROM orders`); n != 2 {
 		t.Errorf("%d orders", n)
 	}
 }

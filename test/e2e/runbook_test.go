@@ -21,6 +21,7 @@ var rehearsed = map[string]func(t *testing.T){
 	"EventsLate":              rehearseLate,
 	"EventsFailed":            rehearseFailed,
 	"EventsMostRunsFail":      rehearseMostRunsFail,
+	"EventsTargetAway":        rehearseTargetAway,
 	"EventsWakeUpsLeftOut":    rehearseWakeUpsLeftOut,
 	"EventsNotPublished":      rehearseNotPublished,
 	"EventsNotificationsLost": rehearseNotificationsLost,
@@ -156,20 +157,35 @@ func rehearseFailed(t *testing.T) {
 
 func rehearseMostRunsFail(t *testing.T) {
 	r := newPostgresRig(t, "greet")
-	r.target.answerWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	r.target.answerWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestTimeout) })
 	file := r.handlersFileWith("{base: 100ms, max: 1s}, max_retries: 1000", []string{"greet"})
 	h := r.rehearse("EventsMostRunsFail", r.startWorker(map[string]string{"HANDLERS_FILE": file}), r.startCron(nil))
 	for range 30 {
 		h.of(r.emit(event("greet", `1`))...)
 	}
 	h.fires()
-	h.says(h.run("Look"), "503")
+	h.says(h.run("Look"), "408")
 	for i, line := range h.parts["Do"] {
 		if i == 1 { // the target is repaired while the handler is held back
 			r.target.answerWith(nil)
 		}
 		h.command(line)
 	}
+	r.awaitSQL("all have completed", `SELECT count(*) = 0 FROM events_v2`)
+	h.resolves()
+}
+
+func rehearseTargetAway(t *testing.T) {
+	r := newPostgresRig(t, "greet")
+	r.target.answerWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	worker := r.startWorker(map[string]string{"HANDLERS_FILE": r.handlersFileWith("{base: 1s, max: 1s}, max_retries: 1000", []string{"greet"})})
+	h := r.rehearse("EventsTargetAway", worker)
+	h.of(r.emit(slices.Repeat([]eventqueue.NewEvent{event("greet", `1`)}, 100)...)...)
+	worker.await("what a handler calls is away")
+	h.fires()
+	h.says(h.run("Look"), "503")
+	r.target.answerWith(nil)
+	worker.await("what a handler calls is back")
 	r.awaitSQL("all have completed", `SELECT count(*) = 0 FROM events_v2`)
 	h.resolves()
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // promisedHearing is within what time work goes on when a listener has gone silent.
-const promisedHearing = 15 * time.Second
+const promisedHearing = 20 * time.Second
 
 const deafness = "ready, but wake-ups over Postgres do not arrive, and events are found by polling"
 

@@ -153,7 +153,11 @@ func TestWorkerWithABlockedLogIsNotAlive(t *testing.T) {
 	var said string
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("/healthz said: %s", said)
+			release()
+			worker.Signal(syscall.SIGQUIT)
+			<-worker.Exited
+			_, stacks, _ := strings.Cut(log.String(), "SIGQUIT: quit")
+			t.Logf("/healthz said: %s\nthe worker's goroutines:\n%s", said, stacks)
 		}
 	})
 	testenv.Eventually(t, "/healthz names the loop that stands still", func() bool {

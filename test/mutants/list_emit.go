@@ -66,6 +66,13 @@ var emit = []mutant{
 		new:    `0`,
 	},
 	{
+		name:   "middleware-leaves-an-event-out",
+		breaks: "I1",
+		file:   "eventqueue/middleware.go",
+		old:    `case len(passed) != len(events):`,
+		new:    `case len(passed) > len(events):`,
+	},
+	{
 		name:   "attributes-are-not-checked",
 		breaks: "I8",
 		file:   "eventqueue/limits.go",

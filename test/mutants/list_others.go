@@ -129,13 +129,6 @@ var others = []mutant{
 		new:    `if len(missing) < 99 {`,
 	},
 	{
-		name:   "schema-of-postgres-is-taken",
-		breaks: "I1",
-		file:   "eventqueue/pgsession/schema.go",
-		old:    `case strings.HasPrefix(name, "pg_"), name`,
-		new:    `case strings.HasPrefix(name, "pg__"), name`,
-	},
-	{
 		name:   "claim-sees-what-was-committed-before-it-waited",
 		breaks: "I7",
 		file:   "eventqueue/pgsession/session.go",
@@ -155,13 +148,6 @@ var others = []mutant{
 		file:   "eventqueue/inspect/show.go",
 		old:    `WHERE stage = 1 OR x.id IS NULL`,
 		new:    `WHERE stage > 0 OR x.id IS NULL`,
-	},
-	{
-		name:   "explained-behind-those-after-it",
-		breaks: "I13",
-		file:   "eventqueue/inspect/show.go",
-		old:    `AND NOT g.admitted AND g.event_id < e.id`,
-		new:    `AND NOT g.admitted AND g.event_id <> e.id`,
 	},
 	{
 		name:   "explained-without-who-writes-its-row",

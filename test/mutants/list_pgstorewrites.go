@@ -143,11 +143,11 @@ var pgstorewrites = []mutant{
 		new:    `AND $3::bigint IS NOT NULL AND`,
 	},
 	{
-		name:   "value-is-read-of-an-older-claim",
-		breaks: "I5",
+		name:   "cancelled-event-is-run-again",
+		breaks: "I3",
 		file:   "eventqueue/pgstore/claim.go",
-		old:    `WHERE e.id = $1 AND e.attempts = $2 AND`,
-		new:    `WHERE e.id = $1 AND $2::int IS NOT NULL AND`,
+		old:    `f.Cancelled, group = group&1 != 0, group&^1`,
+		new:    `f.Cancelled, group = false, group&^1`,
 	},
 	{
 		name:   "limit-is-not-seen-by-the-claim",
@@ -237,8 +237,8 @@ var pgstorewrites = []mutant{
 		name:   "failed-event-leaves-no-history",
 		breaks: "I1 I9",
 		file:   "eventqueue/pgstore/complete.go",
-		old:    `if !logs {`,
-		new:    `if !logs || logs {`,
+		old:    `return completion.Unique || completion.Label != machine.ExecutesToCompletion`,
+		new:    `return false`,
 	},
 	{
 		name:   "place-instead-of-the-fence",

@@ -3,13 +3,6 @@ package main
 // worker change what a worker does with a notification.
 var worker = []mutant{
 	{
-		name:   "requeue-truncated",
-		breaks: "I6 I11",
-		file:   "eventqueue/worker/acknowledge.go",
-		old:    `(d+unit-1)/unit*unit`,
-		new:    `d/unit*unit`,
-	},
-	{
 		name:   "declined-event-stays-with-its-finder",
 		breaks: "I13 I19",
 		file:   "eventqueue/worker/acknowledge.go",
@@ -29,6 +22,13 @@ var worker = []mutant{
 		file:   "eventqueue/worker/begin.go",
 		old:    `errors.As(err, &unfit)`,
 		new:    `errors.As(err, &unfit) && false`,
+	},
+	{
+		name:   "breaker-waits-for-a-probe-that-hangs",
+		breaks: "I13",
+		file:   "eventqueue/worker/breaker.go",
+		old:    `!b.until.IsZero() && time.Until(b.probing) <= 0`,
+		new:    `!b.until.IsZero() && b.probing.IsZero()`,
 	},
 	{
 		name:   "unanswered-claim-is-forgotten",
@@ -78,6 +78,13 @@ var worker = []mutant{
 		file:   "eventqueue/worker/completion.go",
 		old:    `x.run.Snoozes >= *x.policy.MaxSnoozes`,
 		new:    `x.run.Snoozes > 1<<20`,
+	},
+	{
+		name:   "last-attempt-is-told-as-another",
+		breaks: "I22",
+		file:   "eventqueue/worker/completion.go",
+		old:    `Last: r.label != machine.RetryAllowed`,
+		new:    `Last: r.label == machine.FailedForGood`,
 	},
 	{
 		name:   "unrecorded-run-begins",
@@ -143,6 +150,13 @@ var worker = []mutant{
 		new:    `return false && retries >`,
 	},
 	{
+		name:   "open-breaker-uses-attempts",
+		breaks: "I9",
+		file:   "eventqueue/worker/execute.go",
+		old:    `case errors.As(err, new(*awayError)):`,
+		new:    `case false:`,
+	},
+	{
 		name:   "large-value-takes-the-handlers-time",
 		breaks: "I18",
 		file:   "eventqueue/worker/execute.go",
@@ -167,8 +181,8 @@ var worker = []mutant{
 		name:   "stop-counts-as-a-failure",
 		breaks: "I9",
 		file:   "eventqueue/worker/execute.go",
-		old:    "case stopping:\n\t\treturn machine.Released",
-		new:    "case stopping:\n\t\treturn machine.Exception",
+		old:    "case errors.Is(cause, eventqueue.ErrStopping):\n\t\treturn machine.Released",
+		new:    "case errors.Is(cause, eventqueue.ErrStopping):\n\t\treturn machine.Exception",
 	},
 	{
 		name:   "deaf-handler-at-a-stop-counts-as-a-failure",
@@ -244,15 +258,15 @@ var worker = []mutant{
 		name:   "lock-is-not-kept-until-the-end-is-written",
 		breaks: "I3",
 		file:   "eventqueue/worker/runs.go",
-		old:    `(x.submitted || x.waits || now.Before(x.ctx.deadline))`,
+		old:    `(x.submitted || x.waits || now.Before(x.ctx.deadline) && !x.givenUp)`,
 		new:    `!x.submitted && now.Before(x.ctx.deadline)`,
 	},
 	{
-		name:   "lock-is-not-kept-past-the-timeout",
-		breaks: "I3",
+		name:   "cancelled-run-whose-handler-hangs-keeps-its-lock",
+		breaks: "I13",
 		file:   "eventqueue/worker/runs.go",
-		old:    `(x.submitted || x.waits || now.Before(x.ctx.deadline))`,
-		new:    `now.Before(x.ctx.deadline)`,
+		old:    `now.Before(x.ctx.deadline) && !x.givenUp)`,
+		new:    `now.Before(x.ctx.deadline))`,
 	},
 	{
 		name:   "older-run-goes-on",

@@ -12,6 +12,18 @@ func (s *script) cancelled(second float64) *script {
 	return s
 }
 
+// asks says that cancellations of events that run are recorded.
+func (s *script) asks() *script {
+	s.Bounds.AsksKnown = true
+	return s
+}
+
+// asked is a cancellation of an event that runs.
+func (s *script) asked(second float64) *script {
+	s.asks().Add(oracle.Record{Kind: oracle.CancelAsked, At: at(second), Actor: "op", Event: 7})
+	return s
+}
+
 // changed is an edit with a value, or a requeue without one.
 func (s *script) changed(second, due float64, retries int, value string) *script {
 	r := oracle.Record{Kind: oracle.Changed, At: at(second), Actor: "op", Event: 7, Retries: retries, Edited: value != "", Value: value}
@@ -51,6 +63,14 @@ func TestOperatorChangesAreChecked(t *testing.T) {
 		"claimed after it was cancelled":   {newScript().emit(0, 0).cancelled(1).claim(2, "w1", 1, 0).logged("CANCELLED", old), "I5"},
 		"cancelled while it runs":          {begun().cancelled(30).logged("CANCELLED", old), "I4"},
 		"cancelled after its lock expired": {begun().cancelled(63).logged("CANCELLED", old), ""},
+		"ended as it was cancelled":        {begun().run(3, "w1", 1, oracle.Cut).asked(4).write(5, "w1", 1, machine.Cancelled, 0).logged("CANCELLED", old), ""},
+		"ended, logged as another":         {begun().run(3, "w1", 1, oracle.Cut).asked(4).write(5, "w1", 1, machine.Cancelled, 0).logged("FAILED", old), "I1"},
+		"ended as no one asked":            {newScript().asks().emit(0, 0).claim(1, "w1", 1, 0).run(2, "w1", 1, oracle.Cut).write(3, "w1", 1, machine.Cancelled, 0).logged("CANCELLED", old), "I1"},
+		"cancelled though it had ended":    {begun().run(3, "w1", 1, oracle.OK).asked(4).write(5, "w1", 1, machine.Cancelled, 0).logged("CANCELLED", old), "I1"},
+		"completed though it was to end":   {begun().asked(2).saw(3, 1, old).logged("COMPLETED", old), ""},
+		"ended by the next claim":          {begun().asked(2).write(3, "w1", 1, machine.RetryAllowed, 90).claim(4, "w2", 2, 1).write(5, "w2", 2, machine.Cancelled, 0).logged("CANCELLED", old), ""},
+		"taken over as it was to end":      {begun().asked(2).claim(63, "w2", 2, 1).write(64, "w2", 2, machine.Cancelled, 0).logged("CANCELLED", old), ""},
+		"run again as it was to end":       {begun().asked(2).claim(63, "w2", 2, 1).run(64, "w2", 2, oracle.Cut).write(65, "w2", 2, machine.Cancelled, 0).logged("CANCELLED", old), "I3"},
 		"edited":                           {newScript().emit(0, 0).changed(1, 0, 0, edited).claim(2, "w1", 1, 0).saw(3, 1, edited).logged("COMPLETED", edited), ""},
 		"edited, and run with the old one": {newScript().emit(0, 0).changed(1, 0, 0, edited).claim(2, "w1", 1, 0).saw(3, 1, old).logged("COMPLETED", edited), "I8"},
 		"edited, and logged as it was":     {newScript().emit(0, 0).changed(1, 0, 0, edited).claim(2, "w1", 1, 0).saw(3, 1, edited).logged("COMPLETED", old), "I8"},

@@ -28,6 +28,7 @@ func Check(h *History) []Violation {
 	j.checkModes()
 	j.checkChains()
 	j.checkRates()
+	j.checkPublications()
 	j.checkRepeats()
 	j.checkCrons()
 	return j.violations

@@ -78,6 +78,11 @@
 //     stored before; what has an output is stored, unless a fault explains it; a run is completed when all of its
 //     actions are, and leaves no outputs behind.
 //
+//   - publications: a run publishes nothing that an earlier run of its event has published before it began; what a completed
+//     event has published is on record. Nothing is deleted by an event of another key, before its time or, if the record is the
+//     event's own, before the end of its event; and the time of an intent begins again with each run that goes on with it.
+//     At the end nothing is left behind, but for what was sent after the end of its event by a run that could not tell.
+//
 //   - rates: no window grants more than its limit, and no run begins without a grant, or
 //     more than [Bounds].Untold of them under an approximate limit.
 //

@@ -39,6 +39,8 @@ func (j *judgement) checkEnd(l *life) {
 		}
 	case l.ended.Label == machine.ExecutesToCompletion:
 		j.checkCompleted(l)
+	case l.ended.Label == machine.Cancelled:
+		j.checkCancelled(l)
 	default:
 		if len(l.log) == 0 || l.log[0].Status != failed {
 			j.accuse(l, "I1", "lost: it ended with %s and is not in event_log as FAILED", l.ended.Label)
@@ -63,6 +65,19 @@ func (j *judgement) checkWaiting(l *life) {
 		return
 	}
 	j.accuse(l, "I1", "stuck: it could run, and nobody ran it until the end")
+}
+
+// checkCancelled is for an event whose run was ended, since an operator had cancelled it.
+func (j *judgement) checkCancelled(l *life) {
+	if l.asked == nil && j.Bounds.AsksKnown {
+		j.accuse(l, "I1", "lost: a worker ended it as cancelled, and no operator had asked for that")
+	}
+	if len(l.log) == 0 || l.log[0].Status != cancelled {
+		j.accuse(l, "I1", "lost: it was cancelled and is not in event_log as CANCELLED")
+	}
+	if end := l.ends[l.ended.Attempt]; end != nil && end.Result == OK {
+		j.accuse(l, "I1", "it was ended as cancelled, though its run with token %d had ended well", l.ended.Attempt)
+	}
 }
 
 func (j *judgement) checkCompleted(l *life) {

@@ -156,6 +156,9 @@ type Bounds struct {
 	// RetainHistory says that every completed event must be COMPLETED in event_log.
 	RetainHistory bool
 
+	// AsksKnown says that CancelAsked is recorded for every event that an operator cancelled while it ran.
+	AsksKnown bool
+
 	// LostAfter is the relay's (I11). An event may be published at most
 	//
 	//	6 · (1 + repeats + finds + unanswered takes + claims + changes + lifts of its scope + failed publishes) + lifetime / (10 · LostAfter)

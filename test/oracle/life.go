@@ -16,7 +16,7 @@ type life struct {
 	repeats    []*Record // emits that were refused because of its key
 	again      int       // how often it was found by an emitter without an answer
 	untaken    int       // how often a notification of it was taken without an answer
-	changes    []*Record // Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed, Replaced and Cancelled, in order
+	changes    []*Record // Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed, Replaced, Cancelled and CancelAsked, in order
 	starts     map[int32]*Record
 	ends       map[int32]*Record
 	logged     []*Record
@@ -31,6 +31,7 @@ type life struct {
 	holds []*hold
 	ended *Record // the write that deleted the row
 	value string  // at the end
+	asked *Record // that it was cancelled while it ran; nil: it was not
 	// freed counts the expired locks that operators took away.
 	freed int
 }
@@ -71,7 +72,7 @@ func (l *life) add(r *Record) {
 		l.again++
 	case TakeUnanswered:
 		l.untaken++
-	case Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed, Replaced, Cancelled:
+	case Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed, Replaced, Cancelled, CancelAsked:
 		l.changes = append(l.changes, r)
 	case RunStarted:
 		l.starts[r.Attempt] = r

@@ -44,6 +44,8 @@ const (
 	Changed Kind = "changed"
 	// Cancelled is an event that an operator ended without a run: LockTimeout.
 	Cancelled Kind = "cancelled"
+	// CancelAsked is an event that an operator cancelled while it ran: the run is to end, and none may follow it.
+	CancelAsked Kind = "cancel asked"
 	// Granted is an answer of the rate limits: Scope, Granted, and what was told of
 	// runs that had begun before, Ran.
 	Granted Kind = "granted"
@@ -66,6 +68,13 @@ const (
 	ActionBegun  Kind = "action begun"
 	ActionDone   Kind = "action done"
 	ActionStored Kind = "action stored"
+	// PublicationSent is something that a run has published outside of the queue: Attempt, Value (its name, which no other has),
+	// Publication, TTL, Due (the expiry of its event's intent; zero: there is none any more) and Failed, which says that its
+	// run was not told. PublicationRecorded is a row that says how to delete it: Value. PublicationDeleted is its end, by a
+	// run of Event: Attempt, Value, Publication. At the end of a history all of them have been cleaned up.
+	PublicationSent     Kind = "publication sent"
+	PublicationRecorded Kind = "publication recorded"
+	PublicationDeleted  Kind = "publication deleted"
 	// Written is the end of a claim that the database accepted: Attempt, Label,
 	// Due when the event waits again with a new delay_until, and InTx when the
 	// handler wrote it in a transaction of its own.
@@ -154,6 +163,9 @@ type Record struct {
 	// Actions names those of a grid, or the one of a record, each with what its output depends on.
 	Actions []string
 	Took    map[string]string // by the action whose output it is
+
+	Publication string        // the key of those that replace each other
+	TTL         time.Duration // how long it stays at the least
 
 	Rule    operate.RuleType
 	Scope   eventqueue.Scope
@@ -247,6 +259,8 @@ func (r Record) describe(field func(name string, value any)) {
 		field("actions", r.Actions)
 		field("took", r.Took)
 		field("value", r.Value)
+	case PublicationSent, PublicationRecorded, PublicationDeleted:
+		r.describePublication(field)
 	case RunEnded:
 		field("attempt", r.Attempt)
 		field("result", r.Result)
@@ -269,5 +283,16 @@ func (r Record) describe(field func(name string, value any)) {
 	case SlotEmitted:
 		field("cron", r.Cron)
 		field("slot", r.Slot.UTC().Format(time.RFC3339))
+	}
+}
+
+func (r Record) describePublication(field func(name string, value any)) {
+	field("attempt", r.Attempt)
+	field("name", r.Value)
+	if r.Kind == PublicationSent {
+		field("of", r.Publication)
+		field("for", r.TTL)
+		field("intended until", r.Due.UTC().Format(clock))
+		field("failed", r.Failed)
 	}
 }

@@ -39,6 +39,10 @@ func (j *judgement) replay(l *life) {
 			w.replaced(r)
 		case Cancelled:
 			w.cancelled(r)
+		case CancelAsked:
+			if w.asked == nil {
+				w.asked = r
+			}
 		}
 	}
 }
@@ -154,7 +158,7 @@ func (w *walk) written(r *Record) {
 	}
 	w.holder.end, w.holder, w.free = r, nil, r.At
 	switch r.Label {
-	case machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood:
+	case machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood, machine.Cancelled:
 		w.gone, w.ended = true, r
 	case machine.RetryAllowed:
 		w.retries++
@@ -162,7 +166,7 @@ func (w *walk) written(r *Record) {
 	if r.Label != machine.Released && r.Label != machine.OverLimit {
 		w.company = 0
 	}
-	if !r.Due.IsZero() {
+	if !r.Due.IsZero() && w.asked == nil { // what was cancelled is due until it ends
 		w.due = r.Due
 	}
 }

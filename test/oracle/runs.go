@@ -10,7 +10,11 @@ import (
 // another one, overlaps a fault of its holder.
 func (j *judgement) checkExtraRuns(l *life) {
 	for _, h := range l.holds {
-		if h.end != nil || h.next == nil {
+		if l.asked != nil && h.claim.At.After(l.asked.At) && l.starts[h.claim.Attempt] != nil {
+			j.accuse(l, "I3", "a run began with token %d, though an operator had cancelled it before that claim", h.claim.Attempt)
+		}
+		// A run that was to end may lose its lock: whoever takes that over ends the event.
+		if h.end != nil || h.next == nil || l.asked != nil && h.next.At.After(l.asked.At) {
 			continue
 		}
 		if !j.excused(l, h) {
@@ -84,7 +88,7 @@ func (j *judgement) checkFailures(l *life) {
 	if allowed := most + 1 + l.freed; failures > allowed { // with its lock an operator frees it for one more run
 		j.accuse(l, "I9", "%d runs failed: with %d retries at most %d may", failures, most, allowed)
 	}
-	if l.ended == nil || l.ended.Kind == Cancelled {
+	if l.ended == nil || l.ended.Kind == Cancelled || l.ended.Label == machine.Cancelled {
 		return
 	}
 	if l.ended.Label != machine.ExecutesToCompletion && len(l.starts) == 0 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestRewrittenModuleCanBeImported(t *testing.T) {
 	copied := t.TempDir()
 	copyRepository(t, copied)
 	var stdout, stderr strings.Builder
-	if status := run([]string{path}, copied, &stdout, &stderr); status != 0 {
+	if status := run(t.Context(), []string{path}, copied, &stdout, &stderr); status != 0 {
 		t.Fatalf("exit status %d: %s", status, &stderr)
 	}
 	for _, dir := range []string{"", "bench", "test/attack", "test/deploycheck"} {
@@ -52,8 +53,43 @@ func TestRewrittenModuleCanBeImported(t *testing.T) {
 	program := readProgram(t, string(page))
 	app := newApp(t, owner, path, copied)
 	app.write("main.go", program.source)
-	app.run("get", path+"@v0.1.0")
-	app.run("build", "-ldflags=-s -w", "-o", app.dir, ".", path+"/cmd/eventctl")
+	for _, command := range program.setup {
+		switch command[0] + " " + command[1] {
+		case "mod init", "mod edit": // it is there, and a path of one's own needs no -replace
+		case "get -tool":
+			app.run("get", "-tool", command[2]+"@v0.1.0")
+		default:
+			app.run(command...)
+		}
+	}
+	program.try(t, app)
+}
+
+// TestCopyBesideAModuleCanBeImported runs the commands of README.md in a module of one's own beside a copy of the repository.
+func TestCopyBesideAModuleCanBeImported(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := readProgram(t, string(page))
+	app := &goCommand{t: t, dir: t.TempDir(), env: []string{"GOFLAGS=-buildvcs=false", "GOWORK=off"}}
+	app.write("main.go", program.source)
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum")) // so that nobody has to be asked for them
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.write("go.sum", string(sums))
+	for _, command := range program.setup {
+		for i := range command {
+			command[i] = strings.Replace(command[i], "../eventsv2", copied, 1)
+		}
+		app.run(command...)
+	}
 	program.try(t, app)
 }
 
@@ -164,7 +200,11 @@ func publish(t *testing.T, proxy string, version module.Version, dir string) {
 }
 
 // readmeProgram is the first program of README.md and what the page shows of its run.
-type readmeProgram struct{ source, table, prints string }
+type readmeProgram struct {
+	source, table, prints string
+	// setup are the arguments of the go commands before those for the database.
+	setup [][]string
+}
 
 func readProgram(t *testing.T, page string) readmeProgram {
 	t.Helper()
@@ -180,7 +220,18 @@ func readProgram(t *testing.T, page string) readmeProgram {
 	_, prints, runs := strings.Cut(session, "$ go run .\n")
 	_, table, makes := strings.Cut(session, "psql \"$DATABASE_URL\" -c '")
 	table, _, _ = strings.Cut(table, "'\n")
-	p := readmeProgram{block("go"), table, prints}
+	p := readmeProgram{source: block("go"), table: table, prints: prints}
+	before, _, creates := strings.Cut(session, "$ createdb ")
+	for line := range strings.Lines(before) {
+		command, isGo := strings.CutPrefix(line, "$ go ")
+		if !isGo {
+			t.Fatalf("README.md has %q before the database", line)
+		}
+		p.setup = append(p.setup, strings.Fields(command))
+	}
+	if !creates || !strings.Contains(session, "$ go tool eventctl migrate up\n") {
+		t.Fatalf("README.md does not show how the schema is made:\n%s", session)
+	}
 	if !strings.HasPrefix(p.source, "package main\n") || !runs || !makes {
 		t.Fatalf("the first code of README.md is no program that the commands below it run:\n%s\n%s", p.source, session)
 	}
@@ -191,13 +242,10 @@ func readProgram(t *testing.T, page string) readmeProgram {
 // printed what stands there.
 func (p readmeProgram) try(t *testing.T, app *goCommand) {
 	t.Helper()
-	ctx := testenv.Context(t)
 	url := testenv.EmptyDatabaseURL(t)
-	migrate := exec.CommandContext(ctx, filepath.Join(app.dir, "eventctl"), "migrate", "up")
-	migrate.Env = []string{"DATABASE_URL=" + url}
-	if out, err := migrate.CombinedOutput(); err != nil {
-		t.Fatalf("eventctl migrate up: %v\n%s", err, out)
-	}
+	app.run("build", "-ldflags=-s -w", "-o", "program", ".")
+	(&goCommand{t: t, dir: app.dir, env: append(slices.Clone(app.env), "DATABASE_URL="+url)}).run("tool", "eventctl", "migrate", "up")
+	ctx := testenv.Context(t) // now that all is compiled
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +254,7 @@ func (p readmeProgram) try(t *testing.T, app *goCommand) {
 	if _, err := conn.Exec(ctx, p.table); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(app.dir, "app"))
+	cmd := exec.CommandContext(ctx, filepath.Join(app.dir, "program"))
 	cmd.Dir, cmd.Env = app.dir, []string{"DATABASE_URL=" + url}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -39,7 +39,7 @@ func TestRewriteIsRepeatable(t *testing.T) {
 	write(t, dir, small("words"))
 	for _, to := range []string{"one.org/me/words", "two.org/words/v2", "two.org/words/v2"} {
 		var stdout, stderr strings.Builder
-		if status := run([]string{to}, dir, &stdout, &stderr); status != 0 {
+		if status := run(t.Context(), []string{to}, dir, &stdout, &stderr); status != 0 {
 			t.Fatalf("exit status %d: %s", status, &stderr)
 		}
 		for name, want := range small(to) {
@@ -63,7 +63,7 @@ func TestInvalidPathChangesNothing(t *testing.T) {
 	write(t, dir, small("words"))
 	for path, want := range map[string]string{"": "give the new module path", "words2": "no module path", "one.org/ä": "no module path", "one.org/x/": "no module path"} {
 		var stdout, stderr strings.Builder
-		if status := run([]string{path}, dir, &stdout, &stderr); status == 0 || !strings.Contains(stderr.String(), want) {
+		if status := run(t.Context(), []string{path}, dir, &stdout, &stderr); status == 0 || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%q: exit status %d, %s", path, status, &stderr)
 		}
 	}

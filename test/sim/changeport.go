@@ -77,8 +77,12 @@ func describeChanges(results []operate.Changed) string {
 func (w *world) cancelled(p *process, results []operate.Changed) {
 	for _, r := range results {
 		w.countChange(r, "event cancelled")
-		if r.Result == operate.ChangeDone {
+		switch r.Result {
+		case operate.ChangeDone:
 			w.add(oracle.Record{Kind: oracle.Cancelled, Actor: p.name, Event: r.ID, LockTimeout: lockTimeout})
+		case operate.ChangeEnding:
+			w.add(oracle.Record{Kind: oracle.CancelAsked, Actor: p.name, Event: r.ID})
+		default:
 		}
 	}
 }

@@ -38,7 +38,7 @@
 // Three workers of different versions (handlers known, retries, slots, batch
 // sizes, heartbeats, grace periods), two programs with a relay and a cron checker
 // each, two emitters, and an operator who pauses, blocks and lifts, emits events at that
-// very moment, and cancels, edits and has tried now what waits, by id and by filter. The clock of each is wrong by up to 90 seconds. Handlers succeed, fail, panic, snooze, give
+// very moment, and cancels, edits and has tried now what waits, and cancels what runs, by id and by filter. The clock of each is wrong by up to 90 seconds. Handlers succeed, fail, panic, snooze, give
 // up, emit, complete their events in transactions, run past their timeout deaf to
 // their context, or kill their worker. Some canvases, handlers and ordering keys have
 // concurrency limits, which the operator changes.
@@ -46,7 +46,8 @@
 // Each seed has some features beside, drawn by themselves, so that all of them meet: unique
 // keys; keys that hold until their event starts, or whose emits replace the event that waits;
 // typed events, whose completion emits children; inputs of a grid, of which versions have one of two definitions, and whose
-// stored outputs are swept all the while; rate limits, which the operator
+// stored outputs are swept all the while; publications in a store outside of the queue, which are made, found and deleted through
+// the same gate, and of which handlers clean up the old ones; rate limits, which the operator
 // changes and lifts; rows that somebody writes by hand, with odd values and for handlers
 // that nobody has; forged notifications; and workers that find events in the database while
 // the notifier is away. In a seed with those, the notifier is then silent for longer than
@@ -66,7 +67,8 @@
 // publishing, pulling and answering one fails, or is accepted and never answered, while
 // the others work; the subscription loses its topic, so that what is published is
 // accepted and reaches nobody; the notifier accepts everything, delivers nothing and says that it is well; now and then no worker works for minutes. Then all is
-// healed, every rule is lifted, and the queue has to come to rest. In some seeds with
+// healed, every rule is lifted, and the queue has to come to rest. What was published is cleaned up after that, and nothing
+// may be left. In some seeds with
 // limits a worker dies with a turn after that, and its handlers stay paused for minutes,
 // in which the others have to get on. Result counts what was done.
 //

@@ -43,6 +43,9 @@ func (p *process) emitSome(ctx context.Context, d dice) int {
 	}
 	// What fails is not tried again: whether it was committed is the history's to
 	// say.
+	if p.w.publishes && d.chance(0.5) {
+		_, _ = p.queue.EmitMany(ctx, p.drawReports(d))
+	}
 	switch {
 	case p.w.byHand && d.chance(0.2):
 		p.insertRows(ctx, d)

@@ -107,14 +107,19 @@ func (w *world) count(c *call, what string) {
 		what = "commit: " + what
 	case c.to == notifying:
 		what = "call of the notifier: " + what
+	case c.to == outside:
+		what = "call of the outside store: " + what
 	default:
 		what = "call of the database: " + what
 	}
 	w.faults[what]++
 }
 
-// blame records a fault of a call, for the oracle.
+// blame records a fault of a call, for the oracle. What the outside store does is the handler's affair.
 func (w *world) blame(c *call, to time.Time) {
+	if c.to == outside {
+		return
+	}
 	f := oracle.Fault{Kind: oracle.LostDatabase, Actor: c.who.name, From: time.Now(), To: to}
 	if c.to == notifying {
 		f.Kind = faultOf(wayOf(c))

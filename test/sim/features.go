@@ -26,6 +26,7 @@ func (w *world) drawFeatures() {
 	w.lastRefusals = w.refuses && !w.lastSilence && d.chance(0.5)
 	w.modes = d.chance(0.4)
 	w.grids = d.chance(0.4)
+	w.publishes = d.chance(0.4)
 }
 
 // uniqueKeys are those of some of the events.

@@ -26,6 +26,7 @@ const (
 	inside    target = iota // the process itself: no faults
 	database                // the store
 	notifying               // the notifier
+	outside                 // the outside store
 )
 
 // call is somebody who stands at the gate.

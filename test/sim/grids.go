@@ -71,7 +71,7 @@ func (p *process) registerGrid(handlers *eventqueue.Handlers, policy eventqueue.
 	}))
 	g, err := grid.Parse("simulated", fmt.Appendf(nil, gridDefinition, h.version), actions, nil)
 	must(err)
-	runner, err := grid.NewRunner(direct{p.store(), "Grid"}, grid.Config{Policy: policy, Concurrency: 1 + d.IntN(3)})
+	runner, err := grid.NewRunner(direct{port: p.store(), op: "Grid", record: p.w.stored}, grid.Config{Policy: policy, Concurrency: 1 + d.IntN(3)})
 	must(err)
 	must(runner.Register(h, g))
 }
@@ -125,7 +125,7 @@ func (p *process) act(ctx context.Context, c grid.Call[gridInputs, gridParams, g
 
 // sweepGrids runs the sweeper of outputs, more often than programs do.
 func (p *process) sweepGrids(ctx context.Context) {
-	sweeper, err := grid.NewSweeper(direct{p.store(), "Sweep outputs"}, grid.SweeperConfig{})
+	sweeper, err := grid.NewSweeper(direct{port: p.store(), op: "Sweep outputs", record: p.w.stored}, grid.SweeperConfig{})
 	must(err)
 	for p.w.grids && backoff.Sleep(ctx, 5*time.Second+p.jitter(20*time.Second)) {
 		_, _ = sweeper.Pass(ctx) // the next pass does what this one has not done

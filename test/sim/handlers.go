@@ -14,10 +14,11 @@ import (
 // plan is what a run does; it depends on the seed, the event and the attempt.
 type plan struct {
 	work   time.Duration
-	deaf   bool          // to its context
-	emit   bool          // an event of its own
-	after  time.Duration // by its worker's wrong clock; 0: at once
-	inTx   bool          // it completes its event in a transaction
+	deaf   bool                            // to its context
+	emit   bool                            // an event of its own
+	after  time.Duration                   // by its worker's wrong clock; 0: at once
+	inTx   bool                            // it completes its event in a transaction
+	first  func(ctx context.Context) error // nil: nothing that can fail comes before the end
 	then   ending
 	snooze time.Duration
 }
@@ -167,6 +168,11 @@ func (p *process) labour(ctx context.Context, pl plan) {
 }
 
 func (p *process) outcome(ctx context.Context, run *eventqueue.Run, pl plan) error {
+	if pl.first != nil {
+		if err := pl.first(ctx); err != nil {
+			return err
+		}
+	}
 	if pl.emit {
 		if err := p.emitMore(ctx, run, pl.after); err != nil {
 			return err

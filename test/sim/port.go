@@ -230,10 +230,13 @@ func (s *port) Release(ctx context.Context, t operate.RuleType, scope operate.Ru
 	return onlyIf(released, err), err
 }
 
+// Woken implements operate.RuleStore: nothing wakes a relay.
+func (*port) Woken() <-chan struct{} { return nil }
+
 // RulesToLift implements operate.RuleStore.
-func (s *port) RulesToLift(ctx context.Context) (rules []operate.Rule, err error) {
+func (s *port) RulesToLift(ctx context.Context, within time.Duration) (rules []operate.RuleToLift, err error) {
 	err = s.do(ctx, "RulesToLift", "", func() (string, error) {
-		rules, err = s.db.RulesToLift(ctx)
+		rules, err = s.db.RulesToLift(ctx, within)
 		for i := range rules {
 			if !rules[i].Until.IsZero() {
 				rules[i].Until = s.p.toClock(rules[i].Until)

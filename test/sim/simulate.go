@@ -53,6 +53,7 @@ func simulate(seed uint64, url string) Result {
 		parents:   map[int]eventqueue.EventID{},
 		audited:   map[eventqueue.EventID]int32{},
 		refusals:  map[eventqueue.EventID]rowRefusal{},
+		published: outsideStore{senders: map[string]eventqueue.EventID{}},
 		broken:    partial{failing: map[way]bool{}, hanging: map[way]bool{}},
 	}
 	if _, err := w.tables.store.AgreeOnLockTimeout(context.Background(), lockTimeout); err != nil {
@@ -137,6 +138,10 @@ func (w *world) awaitRest(ended chan struct{}) {
 			atRest = false
 		}
 	}
+	if atRest && w.publishes && !w.swept {
+		w.swept, atRest = true, false
+		w.sweepOutside()
+	}
 	if !atRest && !over {
 		w.plan.later(5*time.Second, quiescence, func() { w.awaitRest(ended) })
 		return
@@ -176,7 +181,7 @@ func (w *world) result() Result {
 	h := &w.history
 	h.Final = *w.rest
 	h.Bounds = oracle.Bounds{
-		LockTimeout: lockTimeout, RetainHistory: true, LostAfter: lostAfter, Progress: progress,
+		LockTimeout: lockTimeout, RetainHistory: true, AsksKnown: true, LostAfter: lostAfter, Progress: progress,
 		MaxRetries: func(eventqueue.HandlerKey) (int, int) { return w.leastRetries, w.mostRetries },
 		Untold:     mostBatch,
 		Beside:     beside,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
@@ -370,4 +371,19 @@ type gridOutput struct {
 
 func (t *tables) gridOutputs() []gridOutput {
 	return query(t, pgx.RowToStructByPos[gridOutput], `SELECT event_id, action, output FROM grid_outputs ORDER BY 1, 2`)
+}
+
+// publicationRows returns the rows of cleanups, with their expiries.
+func (t *tables) publicationRows() map[publicationRow]time.Time {
+	type expiring struct {
+		publicationRow
+		expires time.Time
+	}
+	rows := map[publicationRow]time.Time{}
+	for _, r := range query(t, func(r pgx.CollectableRow) (row expiring, err error) {
+		return row, r.Scan((*zeronull.Int8)(&row.Event), &row.Token, (*zeronull.Text)(&row.Data), &row.expires)
+	}, `SELECT event_id, token::text, convert_from(data, 'UTF8'), expires_at FROM cleanups`) {
+		rows[r.publicationRow] = r.expires
+	}
+	return rows
 }

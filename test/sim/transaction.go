@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -92,14 +93,16 @@ func (*gated) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSo
 
 // direct is the database as a process sees it for statements that are no operations of a store, each in a transaction of its own.
 type direct struct {
-	port *port
-	op   string
+	port    *port
+	op, key string           // key "": the first arguments of the statement
+	record  func(p *process) // what a statement has done
 }
 
 func (db direct) do(ctx context.Context, args []any, f func() error) error {
-	return db.port.do(ctx, db.op, fmt.Sprint(args[:min(len(args), 3)]), func() (string, error) {
+	key := cmp.Or(db.key, fmt.Sprint(args[:min(len(args), 3)]))
+	return db.port.do(ctx, db.op, key, func() (string, error) {
 		err := f()
-		db.port.p.w.stored(db.port.p)
+		db.record(db.port.p)
 		return "", err
 	})
 }
@@ -138,8 +141,9 @@ type directRow func(into ...any) error
 // Scan implements pgx.Row.
 func (r directRow) Scan(into ...any) error { return r(into...) }
 
-// SendBatch and CopyFrom are called by no part of the queue outside of its store.
+// SendBatch, CopyFrom and Ping are called by no part of the queue outside of its store.
 
+func (direct) Ping(context.Context) error                             { panic("not simulated") }
 func (direct) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults { panic("not simulated") }
 func (direct) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
 	panic("not simulated")

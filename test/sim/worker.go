@@ -70,6 +70,11 @@ func (w *world) startWorker(slot int, full bool) {
 		p.registerGrid(handlers, eventqueue.Policy{Timeout: 15 * time.Second, MaxRetries: &retries, MaxSnoozes: &snoozes,
 			Backoff: p.backoff(8 * time.Second)})
 	}
+	if w.publishes {
+		retries, snoozes := p.version.maxRetries, p.version.maxSnoozes
+		p.registerReports(handlers, eventqueue.Policy{Timeout: 12 * time.Second, MaxRetries: &retries, MaxSnoozes: &snoozes,
+			Backoff: p.backoff(8 * time.Second)})
+	}
 	store, receiver := p.sides()
 	workers, err := worker.New(p.queue, store, receiver, handlers, worker.Config{
 		Concurrency: p.version.concurrency, ClaimBatch: p.version.claimBatch, LockTimeout: lockTimeout,

@@ -40,12 +40,15 @@ type world struct {
 	unique, chains, byHand, forges, falls bool
 	grids                                 bool
 	outputs                               map[gridOutput]bool // that are stored
-	modes                                 bool                // keys that stand for an event while it waits
-	changes                               bool                // waiting events are cancelled, edited and tried now
-	lastSilence                           bool                // nothing but silence, after the attack
-	refuses                               bool                // the database refuses to write some rows
-	lastRefusals                          bool                // and does nothing worse, after the attack
-	spoken                                atomic.Bool         // the time of lastSilence or lastRefusals is over
+	publishes                             bool                // handlers publish in the outside store
+	published                             outsideStore
+	swept                                 bool        // everything is to be cleaned up, in the end
+	modes                                 bool        // keys that stand for an event while it waits
+	changes                               bool        // waiting events are cancelled, edited and tried now
+	lastSilence                           bool        // nothing but silence, after the attack
+	refuses                               bool        // the database refuses to write some rows
+	lastRefusals                          bool        // and does nothing worse, after the attack
+	spoken                                atomic.Bool // the time of lastSilence or lastRefusals is over
 	refusals                              map[eventqueue.EventID]rowRefusal
 	rates                                 int                          // 0: no rate limits; 2: they change
 	parents                               map[int]eventqueue.EventID   // of typed events, by serial number

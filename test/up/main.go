@@ -146,7 +146,8 @@ func (e *environment) openServices(ctx context.Context, notifier string, stop *c
 		return execute(ctx, postgres.URL, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	})
 	e.out.Report("Postgres answers (%s)", postgres.Origin)
-	e.settings = map[string]string{"DATABASE_URL": databaseURL, "NOTIFIER": notifierPostgres, "PORT": "0", "RETAIN_HISTORY": "true", "LOG_EVENTS": "all"}
+	e.settings = map[string]string{"DATABASE_URL": databaseURL, "NOTIFIER": notifierPostgres, "PORT": "0", "LOG_EVENTS": "all",
+		"RETAIN_HISTORY": "true", "HISTORY_COMPLETED_FOR": "24h"}
 	if notifier == notifierPostgres {
 		return nil
 	}

@@ -70,16 +70,28 @@ func TestMakeUpRunsALocalEnvironment(t *testing.T) {
 		}
 		return found[1]
 	}
+	shell := func(command string) (printed string, err error) {
+		cmd := exec.CommandContext(testenv.Context(t), "sh", "-c", command)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
 	emit := func(name string) {
 		t.Helper()
-		shell := exec.CommandContext(testenv.Context(t), "sh", "-c", strings.Replace(line("emit an event"), "--name hello", "--name "+name, 1))
-		shell.Env = []string{"PATH=" + os.Getenv("PATH")}
-		if printed, err := shell.CombinedOutput(); err != nil {
+		if printed, err := shell(strings.Replace(line("emit an event"), "--name hello", "--name "+name+" --attribute order=17", 1)); err != nil {
 			t.Fatalf("the printed command: %v\n%s", err, printed)
 		}
 	}
 	emit("hello")
 	await(`for WORKER/hello/_: "{\"name\": \"Ada\"}"`)
+	eventctl, _, _ := strings.Cut(line("emit an event"), " emit ")
+	testenv.Eventually(t, "the event is found, and has completed", func() bool {
+		found, err := shell(eventctl + " find --attribute order=17 --json")
+		return err == nil && strings.Contains(found, `"state":"completed"`)
+	})
+	if printed, err := shell(eventctl + " find --attribute order=18"); err == nil || !strings.Contains(printed, "no event is found") {
+		t.Errorf("an order without events: %v\n%s", err, printed)
+	}
 
 	handlers, _, _ := strings.Cut(line("handlers file"), " ")
 	sample, err := os.ReadFile(handlers)

@@ -15,7 +15,7 @@ import (
 // stores, workers and programs is beside it.
 func TestExportedNamesOfEventqueueAreBounded(t *testing.T) {
 	t.Parallel()
-	const mostNames, mostLines = 70, 2500
+	const mostNames, mostLines = 74, 2690
 	files, err := filepath.Glob(filepath.Join(root, "eventqueue", "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(len(files), err)

@@ -91,6 +91,7 @@ var forbidden = [][2]string{
 	{"cronchecker", "pubsubnotify"},
 	{"cronchecker", "eventqueue/worker"},
 	{"webhook", "eventqueue/worker"},
+	{"pubsubsource", "eventqueue/pgstore"},
 	{"cleanup", "eventqueue/worker"},
 	{"grid", "eventqueue/worker"},
 	{"pubsubnotify", "service"},

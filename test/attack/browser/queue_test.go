@@ -78,9 +78,10 @@ func newShopWith(t *testing.T, with worker.Config) *shop {
 
 func nothing(context.Context, *eventqueue.Run) error { return nil }
 
+// handles registers a handler, which may be held for as long as pages are looked at.
 func (s *shop) handles(key eventqueue.HandlerKey, f eventqueue.HandlerFunc) {
 	s.t.Helper()
-	if err := s.service.Register(key, f, eventqueue.Policy{}); err != nil {
+	if err := s.service.Register(key, f, eventqueue.Policy{Timeout: pageLimit}); err != nil {
 		s.t.Fatal(err)
 	}
 }

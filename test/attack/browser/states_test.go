@@ -24,7 +24,7 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 		return eventqueue.Scope{Canvas: bookshop, Module: "WORKER", Name: name}
 	}
 	s := newShopWith(t, worker.Config{RetainHistory: true, Concurrency: 2, Heartbeat: 100 * time.Millisecond})
-	for _, name := range []string{"ship_parcel", "pack_parcel", "print_label", "refund"} {
+	for _, name := range []string{"ship_parcel", "pack_parcel", "print_label", "refund", "wrap_gift"} {
 		s.handles(handler(name), nothing)
 	}
 	hangUp := make(chan struct{})
@@ -32,7 +32,6 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 	s.handles(handler("weigh"), func(context.Context, *eventqueue.Run) error { <-hangUp; return nil })
 	s.open()
 	t.Cleanup(func() { close(hangUp) }) // before the service is closed
-	ctx := testenv.Context(t)
 	for _, rule := range []operate.Rule{
 		{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope("mail_receipt")}},
 		{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope("ship_"), Prefix: true}},
@@ -40,17 +39,18 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 		{Type: operate.BlockRule, RuleScope: operate.RuleScope{Scope: scope("print_label")}},
 		{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope("weigh_"), Prefix: true}},
 	} {
-		if _, err := s.service.Store().AddRule(ctx, rule); err != nil {
+		if _, err := s.service.Store().AddRule(testenv.Context(t), rule); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.service.Store().SetConcurrencyLimit(ctx, operate.ConcurrencyLimit{Canvas: bookshop, Module: "WORKER", Name: "answer_call", Max: 1}); err != nil {
+	if _, err := s.service.Store().SetConcurrencyLimit(testenv.Context(t), operate.ConcurrencyLimit{Canvas: bookshop, Module: "WORKER", Name: "answer_call", Max: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"mail_receipt", "ship_parcel", "pack_parcel", "print_label", "unknown_step", "refund"} {
 		s.emits(2, handler(name), `{}`)
 	}
 	s.emits(3, handler("answer_call"), `{}`)
+	s.emits(1, eventqueue.HandlerKey{Module: "WORKER", Name: "wrap_gift", Modifier: "silk"}, `{}`)
 	testenv.Eventually(t, "calls wait behind one", func() bool {
 		return s.one(`SELECT concat(count(*) FILTER (WHERE admitted), ' ', count(*) FILTER (WHERE NOT admitted)) FROM event_groups`) == "1 2"
 	})
@@ -77,6 +77,7 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 		{"pack_parcel", "paused", "only with modifier fragile"},
 		{"print_label", "blocked", "it is lifted"},
 		{"unknown_step", "no worker", "The live worker does not have it."},
+		{"wrap_gift", "no worker", "No worker for modifier silk. No live worker, of which there are 1, has its handler WORKER/wrap_gift/silk."},
 		{"answer_call", "over its limit", "The concurrency limit of the handler lets 1 run at once, and others wait."},
 		{"charge_card", "failing", "runs of the last 10 minutes failed."},
 		{"refund", "open", "Nothing holds it back."},
@@ -98,7 +99,7 @@ func TestHandlersShowWhatKeepsTheirEvents(t *testing.T) {
 	p.sees("All 2 slots of the worker are busy.")
 	p.open(handlerPage(handler("answer_call")))
 	p.inAllForms("handler-over-limit")
-	if _, err := s.service.Store().AddRule(ctx, operate.Rule{Type: operate.BlockRule, RuleScope: operate.WholeQueue}); err != nil {
+	if _, err := s.service.Store().AddRule(testenv.Context(t), operate.Rule{Type: operate.BlockRule, RuleScope: operate.WholeQueue}); err != nil {
 		t.Fatal(err)
 	}
 	inList("refund", "held, all slots busy")

@@ -124,7 +124,10 @@ func (e *Event) Dispatched(attempt int32) bool {
 // endLabel is the label under which the row was deleted, as event_log and the
 // last run have it.
 func (e *Event) endLabel(deleted *Change) machine.Label {
-	if !e.Ended(Failed) {
+	switch {
+	case e.Ended(Cancelled):
+		return machine.Cancelled
+	case !e.Ended(Failed):
 		return machine.ExecutesToCompletion
 	}
 	for _, r := range e.Runs {

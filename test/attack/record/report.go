@@ -64,7 +64,7 @@ func (e *Event) reportChange(h *oracle.History, ch *Change) {
 		return
 	case ch.Renews():
 		r.Kind, r.LockedAt, r.Together = oracle.Renewed, Micros(ch.New.LockedMicros), int(ch.New.Together)
-	case ch.Op == Delete && e.Ended(Cancelled):
+	case ch.Op == Delete && e.Ended(Cancelled) && (e.holder == nil || ch.Writer != e.holder.Writer): // not by the worker that runs it
 		r.Kind = oracle.Cancelled
 	case e.Operates(ch):
 		r.Kind, r.Retries, r.Due = oracle.Changed, int(ch.New.Retries), Micros(ch.New.DueMicros)
