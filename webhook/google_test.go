@@ -137,7 +137,7 @@ func TestKeysThatCannotBeGotRefuseForNow(t *testing.T) {
 				r.refuses("no keys, and a token for another service", http.StatusUnauthorized,
 					carrying(token(t, jwt.SigningMethodRS256, "k1", signingKey(), said("aud", "x")), g.header...), []byte(g.body))
 				fails(false)
-				clock = clock.Add(10 * time.Second)
+				clock = clock.Add(20 * time.Second)
 				for range 2 {
 					if answer := r.post(carrying(good(t), g.header...), []byte(g.body)); answer.Code != http.StatusOK || len(r.events()) != 1 {
 						t.Errorf("healed: %d, %d events, %v", answer.Code, len(r.events()), r.reasons())

@@ -79,17 +79,22 @@ func onLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && address.Unmap().IsLoopback()
 }
 
-// Key returns the key with an id. now is the time by the caller's clock, which is the same for all calls. Key blocks
-// while the keys are asked for, five seconds at most. The error is ErrUnknown or wraps ErrUnavailable.
+// Key returns the key with an id. now is the time by the caller's clock, which is the same for all calls. A key that is
+// known and usable is returned at once, also when it is time to ask for newer ones. For any other, Key blocks while the keys
+// are asked for, five seconds at most. The error is ErrUnknown or wraps ErrUnavailable.
 func (s *Set) Key(id string, now time.Time) (*rsa.PublicKey, error) {
 	key, due, err := s.look(id, now)
 	if !due {
 		return key, err
 	}
-	_, _, _ = s.fetches.Do("", func() (any, error) { // fetch notes its failure itself
-		s.fetch(now)
+	fetched := s.fetches.DoChan("", func() (any, error) {
+		s.fetch(now) // which notes its failure itself
 		return nil, nil
 	})
+	if key != nil {
+		return key, nil
+	}
+	<-fetched
 	key, _, err = s.look(id, now)
 	return key, err
 }
@@ -118,10 +123,12 @@ func (s *Set) fetch(now time.Time) {
 	if rests {
 		return
 	}
+	began := time.Now()
 	keys, lives, err := get(s.client, s.url)
+	ended := now.Add(time.Since(began))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rests, s.failure = now.Add(rest), err
+	s.rests, s.failure = ended.Add(rest), err
 	if err == nil {
 		s.keys, s.fresh, s.usable = keys, now.Add(lives), now.Add(lives+staleFor)
 	}

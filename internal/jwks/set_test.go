@@ -82,6 +82,7 @@ func TestKeysAreRetainedForAsLongAsTheAnswerSays(t *testing.T) {
 	wants := func(id string, after time.Duration, asked int64, want error) {
 		t.Helper()
 		got, err := set.Key(id, began.Add(after))
+		jwks.Await(set)
 		if !errors.Is(err, want) || (err == nil) != (got != nil) || got != nil && got.N.Cmp(key().N) != 0 {
 			t.Errorf("key %s after %s: %v, %v, want %v", id, after, got, err, want)
 		}
@@ -113,11 +114,11 @@ func TestUnknownKeysAreAskedForInBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	from.answer.Store(new(keysOf("max-age=3600", "a", "b")))
-	if _, err := set.Key("b", began.Add(5*time.Second)); err != nil || from.asked.Load() != 2 {
+	if _, err := set.Key("b", began.Add(6*time.Second)); err != nil || from.asked.Load() != 2 {
 		t.Errorf("a new key: %v, %d requests", err, from.asked.Load())
 	}
 	for i := range 10_000 {
-		if _, err := set.Key(fmt.Sprint("made up ", i), began.Add(6*time.Second)); !errors.Is(err, jwks.ErrUnknown) {
+		if _, err := set.Key(fmt.Sprint("made up ", i), began.Add(7*time.Second)); !errors.Is(err, jwks.ErrUnknown) {
 			t.Fatalf("made up: %v", err)
 		}
 	}
