@@ -48,7 +48,7 @@ type Result struct {
 	// Now is the time of the pass by the database's clock.
 	Now time.Time
 	// Definitions counts the enabled definitions, and Broken those of them that cannot be
-	// read, or whose slots the database refuses; each of these was logged.
+	// read, or whose slots are refused; each of these was logged.
 	Definitions, Broken int
 	// Due counts the slots that were due when the pass began, and Emitted those
 	// that it recorded, with an event or as skipped. Another checker has taken the others.
@@ -198,7 +198,7 @@ func (p *pass) broken(message string, d Definition, err error) {
 		zap.Stringer(logCron, d.ID), zap.Stringer(logCanvas, d.Canvas), zap.String(logName, d.Name), zap.Error(err))
 }
 
-// flush emits the batch. A batch that the database refuses is emitted by halves, so that definitions
+// flush emits the batch. A batch that the database or an emit middleware refuses is emitted by halves, so that definitions
 // whose slots are refused do not affect the others (I15).
 func (p *pass) flush(ctx context.Context) error {
 	emitted := 0
@@ -217,15 +217,22 @@ func (p *pass) flush(ctx context.Context) error {
 	return err
 }
 
-// reportRefused logs the definitions whose slots were refused. If nothing but refusals was answered,
-// something else may be wrong, and it returns the first of them.
+// reportRefused logs the definitions whose slots were refused. If nothing but refusals was answered, and one of them is
+// the database's, something else may be wrong, and it returns that one.
 func (p *pass) reportRefused() error {
-	if len(p.refused) > 0 && !p.answered {
-		return p.refused[0].Err
+	for _, r := range p.refused {
+		if !p.answered && !refusal.IsEmit(r.Err) {
+			return r.Err
+		}
 	}
 	for _, r := range p.refused {
-		p.broken("the database refuses the slots of a cron definition, and of no other for it; they are tried again at the next check; "+
-			"look at what is on the tables of events and cron records", r.Item.definition, r.Err)
+		message := "the database refuses the slots of a cron definition, and of no other for it; they are tried again at the next check; " +
+			"look at what is on the tables of events and cron records"
+		if refusal.IsEmit(r.Err) {
+			message = "the slots of a cron definition cannot be emitted, for which no other waits; they are tried again at the next check; " +
+				"look at the EmitMiddleware and the limits of this program's queue, or disable the definition"
+		}
+		p.broken(message, r.Item.definition, r.Err)
 	}
 	return nil
 }

@@ -91,7 +91,9 @@
 //
 // A definition that cannot be read is logged as an error in each pass and does not
 // delay any other. This happens to a definition that was written with SQL, or whose
-// time zone was removed from the time zone database.
+// time zone was removed from the time zone database. A definition whose events are refused,
+// by the database or by an emit middleware, is logged as an error too, and delays no other:
+// its slots stay due, and each pass tries them again.
 //
 // # The library
 //

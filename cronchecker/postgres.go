@@ -2,6 +2,7 @@ package cronchecker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/mayrun"
+	"eventsv2/internal/refusal"
 )
 
 // Postgres is the Store in the queue's own database. It is safe for concurrent use, and
@@ -116,7 +118,7 @@ func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 		var ids []eventqueue.EventID
 		if len(events) > 0 {
 			if ids, err = tx.Emit(ctx, events...); err != nil {
-				return err
+				return refusedEmit(err)
 			}
 		}
 		return record(ctx, p.schema.On(tx), ours, skips, ids)
@@ -125,6 +127,15 @@ func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 		return 0, err
 	}
 	return emitted, nil
+}
+
+// refusedEmit marks an error that says that an event is not valid, so that it stops no other.
+func refusedEmit(err error) error {
+	var invalid *eventqueue.InvalidError
+	if errors.As(err, &invalid) {
+		return &refusal.Emit{Err: err}
+	}
+	return err
 }
 
 // A frozen checker blocks its definitions for the others for this long.

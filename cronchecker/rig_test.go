@@ -34,9 +34,9 @@ func newRig(t *testing.T) *rig {
 }
 
 // store is one process's: with a queue of its own.
-func (r *rig) store() *Postgres {
+func (r *rig) store(middleware ...eventqueue.EmitMiddleware) *Postgres {
 	r.Helper()
-	queue, err := eventqueue.New(pgstore.New(r.pool), r.notifier, eventqueue.QueueConfig{Logger: testenv.Logger(r.T)})
+	queue, err := eventqueue.New(pgstore.New(r.pool), r.notifier, eventqueue.QueueConfig{Logger: testenv.Logger(r.T), EmitMiddleware: middleware})
 	if err != nil {
 		r.Fatal(err)
 	}

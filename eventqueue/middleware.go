@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"eventsv2/internal/refusal"
 )
 
 // EmitFunc emits events, all or none, and returns the result of each in the order given.
@@ -29,12 +31,14 @@ type EmitMiddleware func(ctx context.Context, events []NewEvent, next EmitFunc) 
 // insertFunc checks and inserts events, as one form of emit does.
 type insertFunc func(ctx context.Context, events []NewEvent) ([]Inserted, error)
 
-// through has the middleware emit events, at last with insert. It does not change the caller's events.
+// through has the middleware emit events, at last with insert. It does not change the caller's events. The error
+// is a refusal.Emit if the middleware has refused them: insert was not called.
 func (q *Queue) through(ctx context.Context, events []NewEvent, insert insertFunc) ([]Inserted, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}
 	var inserted []Inserted
+	called := false // insert
 	next := EmitFunc(func(ctx context.Context, passed []NewEvent) (_ []Emitted, err error) {
 		switch {
 		case inserted != nil:
@@ -42,6 +46,7 @@ func (q *Queue) through(ctx context.Context, events []NewEvent, insert insertFun
 		case len(passed) != len(events):
 			return nil, fmt.Errorf("an EmitMiddleware has passed on %d events of %d: it may change them or refuse all of them, and neither add nor leave out any", len(passed), len(events))
 		}
+		called = true
 		inserted, err = insert(ctx, passed)
 		return emittedOf(inserted), err
 	})
@@ -55,11 +60,16 @@ func (q *Queue) through(ctx context.Context, events []NewEvent, insert insertFun
 			own[i].Attributes = map[string]string{}
 		}
 	}
-	if _, err := next(ctx, own); err != nil {
+	_, err := next(ctx, own)
+	if err == nil && inserted == nil {
+		err = errors.New("an EmitMiddleware has returned no error and not called next, so nothing is emitted: return an error to refuse events")
+	}
+	switch {
+	case err == nil:
+		return inserted, nil
+	case !called && ctx.Err() == nil:
+		return nil, &refusal.Emit{Err: err}
+	default:
 		return nil, err
 	}
-	if inserted == nil {
-		return nil, errors.New("an EmitMiddleware has returned no error and not called next, so nothing is emitted: return an error to refuse events")
-	}
-	return inserted, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/refusal"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
@@ -117,12 +118,48 @@ func TestEmitMiddlewareRefusesAnEmit(t *testing.T) {
 		return nil, nil
 	}
 	for form, err := range everyForm(r, through(r, refuse, uncalled), r.Event(`1`), r.Event(`2`)) {
-		if !errors.Is(err, refused) {
+		if !errors.Is(err, refused) || !refusal.IsEmit(err) || !strings.HasSuffix(err.Error(), refused.Error()) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
 	if n := r.Waiting(); n != 0 {
 		t.Errorf("%d rows were written", n)
+	}
+}
+
+// TestOnlyARefusalOfTheMiddlewareIsMarked: other errors may be of the database, or of the emitter.
+func TestOnlyARefusalOfTheMiddlewareIsMarked(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	later := errors.New("after the emit")
+	type call = func(ctx context.Context, events []eventqueue.NewEvent, next eventqueue.EmitFunc) ([]eventqueue.Emitted, error)
+	canceled, cancel := context.WithCancel(testenv.Context(t))
+	cancel()
+	for what, c := range map[string]struct {
+		middleware call
+		value      string
+		ctx        context.Context
+		marked     bool
+	}{
+		"an InvalidError": {func(context.Context, []eventqueue.NewEvent, eventqueue.EmitFunc) ([]eventqueue.Emitted, error) {
+			return nil, &eventqueue.InvalidError{Index: 7, Field: "name", Problem: "is retired"}
+		}, `1`, testenv.Context(t), true},
+		"one of the queue": {func(ctx context.Context, events []eventqueue.NewEvent, next eventqueue.EmitFunc) ([]eventqueue.Emitted, error) {
+			return next(ctx, events)
+		}, `no JSON`, testenv.Context(t), false},
+		"an error after the emit": {func(ctx context.Context, events []eventqueue.NewEvent, next eventqueue.EmitFunc) ([]eventqueue.Emitted, error) {
+			_, err := next(ctx, events)
+			return nil, errors.Join(later, err)
+		}, `1`, testenv.Context(t), false},
+		"the end of the emitter": {func(ctx context.Context, _ []eventqueue.NewEvent, _ eventqueue.EmitFunc) ([]eventqueue.Emitted, error) {
+			return nil, ctx.Err()
+		}, `1`, canceled, false},
+	} {
+		_, err := through(r, c.middleware).Emit(c.ctx, r.Event(c.value))
+		var invalid *eventqueue.InvalidError
+		if err == nil || refusal.IsEmit(err) != c.marked || errors.As(err, &invalid) != strings.Contains(err.Error(), "event ") {
+			t.Errorf("%s: %v, marked %t", what, err, refusal.IsEmit(err))
+		}
 	}
 }
 

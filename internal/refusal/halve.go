@@ -6,14 +6,14 @@ package refusal
 
 import "eventsv2/internal/sqlstate"
 
-// Refused is an item that the database refuses to write, and why.
+// Refused is an item that is refused, and why.
 type Refused[T any] struct {
 	Item T
 	Err  error
 }
 
-// Halve calls write with all the items of each part. When the database refuses that, nothing of it
-// was written, and Halve calls write with each half. It returns the items that were refused alone;
+// Halve calls write with all the items of each part. When the database refuses that, or the emit of
+// it is refused (Emit), nothing of it was written, and Halve calls write with each half. It returns the items that were refused alone;
 // all others were written. After an error, which is none of a single item, some of the items were
 // written.
 //
@@ -45,7 +45,7 @@ func (h *halver[T]) on(items []T) error {
 	case err == nil:
 		h.answered = true
 		return nil
-	case !sqlstate.Refused(err):
+	case !sqlstate.Refused(err) && !IsEmit(err):
 		return err
 	case len(items) > 1:
 		half := len(items) / 2

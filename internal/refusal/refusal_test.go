@@ -29,8 +29,10 @@ func TestHalveLeavesOutEveryRefusedItem(t *testing.T) {
 		}
 		cut := rand.IntN(len(items) + 1)
 		refused, err := refusal.Halve(func(some []int) error {
-			if slices.ContainsFunc(some, func(i int) bool { return slices.Contains(bad, i) }) {
+			if i := slices.IndexFunc(some, func(i int) bool { return slices.Contains(bad, i) }); i >= 0 && some[i]%2 == 0 {
 				return &pgconn.PgError{Code: "42501"}
+			} else if i >= 0 {
+				return fmt.Errorf("emit: %w", &refusal.Emit{Err: errors.New("not this one")})
 			}
 			written = append(written, some...)
 			return nil
