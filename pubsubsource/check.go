@@ -16,6 +16,8 @@ import (
 const (
 	// defaultRetained is how long a subscription retains messages that says nothing of it.
 	defaultRetained = 7 * 24 * time.Hour
+	// defaultAttempts is how often a subscription delivers a message that says nothing of it.
+	defaultAttempts = 5
 	// leastRetained is the least time for which a message that comes again emits nothing.
 	leastRetained = 72 * time.Hour
 )
@@ -25,12 +27,19 @@ type unfitError struct{ text string }
 
 func (e *unfitError) Error() string { return e.text }
 
-// check asks whether the subscription is fit to be a source, and returns how long it retains messages.
-func (s *Source) check(ctx context.Context, client *pubsub.SubscriptionAdminClient) (retained time.Duration, err error) {
+// settings are those of a subscription that is fit to be a source.
+type settings struct {
+	retained time.Duration // how long it retains messages
+	ordered  bool          // the messages of an ordering key
+	attempts int32         // to deliver a message, after which it goes to the dead-letter topic
+}
+
+// check asks whether the subscription is fit to be a source.
+func (s *Source) check(ctx context.Context, client *pubsub.SubscriptionAdminClient) (settings, error) {
 	name := s.config.Subscription
 	found, err := client.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: name})
 	if err != nil {
-		return 0, s.explain("read the subscription "+name, err)
+		return settings{}, s.explain("read the subscription "+name, err)
 	}
 	var problems []string
 	add := func(wrong bool, format string, args ...any) {
@@ -48,12 +57,16 @@ func (s *Source) check(ctx context.Context, client *pubsub.SubscriptionAdminClie
 		"it has no dead-letter topic, so that a message of which no event can be made would come again and again: run gcloud pubsub subscriptions update %s "+
 			"--dead-letter-topic=TOPIC --max-delivery-attempts=20 --min-retry-delay=1s --max-retry-delay=600s", flags)
 	if len(problems) > 0 {
-		return 0, &unfitError{fmt.Sprintf("the subscription %s cannot be a source of events: %s", name, strings.Join(problems, "; "))}
+		return settings{}, &unfitError{fmt.Sprintf("the subscription %s cannot be a source of events: %s", name, strings.Join(problems, "; "))}
 	}
-	if found.GetMessageRetentionDuration() == nil {
-		return defaultRetained, nil
+	are := settings{retained: defaultRetained, ordered: found.GetEnableMessageOrdering(), attempts: found.GetDeadLetterPolicy().GetMaxDeliveryAttempts()}
+	if found.GetMessageRetentionDuration() != nil {
+		are.retained = found.GetMessageRetentionDuration().AsDuration()
 	}
-	return found.GetMessageRetentionDuration().AsDuration(), nil
+	if are.attempts == 0 {
+		are.attempts = defaultAttempts
+	}
+	return are, nil
 }
 
 // explain adds to an error of Pub/Sub what to do about it.

@@ -15,7 +15,8 @@
 //
 // While the database cannot be reached, the Source holds the messages that it has, and extends their leases: an outage uses no
 // delivery attempt. A message of which no event can be made is refused: it goes back to its subscription, is logged, and comes again until the
-// subscription sends it to its dead-letter topic. So a subscription without one is refused at the start, since such a message would come until
+// subscription sends it to its dead-letter topic. If the subscription orders messages, those behind it of its ordering key that were pulled with
+// it go back too, until its last delivery attempt, and no other waits for it. So a subscription without one is refused at the start, since such a message would come until
 // its retention ends.
 //
 // If Pub/Sub does not answer, or the subscription is gone, Run tries again, in waits of up to five seconds. A program that is killed after

@@ -64,9 +64,9 @@ func newRig(t *testing.T, server string) *rig {
 	return r
 }
 
-func newQueue(t *testing.T, pool *pgxpool.Pool) *eventqueue.Queue {
+func newQueue(t *testing.T, pool *pgxpool.Pool, middleware ...eventqueue.EmitMiddleware) *eventqueue.Queue {
 	t.Helper()
-	queue, err := eventqueue.New(pgstore.New(pool), memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{Logger: testenv.Logger(t)})
+	queue, err := eventqueue.New(pgstore.New(pool), memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{Logger: testenv.Logger(t), EmitMiddleware: middleware})
 	if err != nil {
 		t.Fatal(err)
 	}

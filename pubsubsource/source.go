@@ -89,13 +89,13 @@ func (s *Source) attend(ctx context.Context) (fit bool, err error) {
 	client.CallOptions.GetSubscription, client.CallOptions.Acknowledge, client.CallOptions.ModifyAckDeadline = once, once, once
 	client.CallOptions.Pull = nil // the caller sets its deadline
 	for {
-		retained, err := s.check(ctx, client)
+		are, err := s.check(ctx, client)
 		if err != nil {
 			return fit, err
 		}
 		fit = true
 		s.failed(nil)
-		t := &taker{Source: s, client: client, uniqueFor: max(retained, leastRetained)}
+		t := &taker{Source: s, client: client, settings: are}
 		if err := t.takeIn(ctx); err != nil {
 			return fit, err
 		}

@@ -20,6 +20,7 @@ import (
 	"eventsv2/internal/intake"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/pubsubmessage"
+	"eventsv2/internal/refusal"
 	"eventsv2/internal/shortkey"
 	"eventsv2/internal/sqlstate"
 )
@@ -46,8 +47,8 @@ const (
 // taker takes in messages over one connection.
 type taker struct {
 	*Source
-	client    *pubsub.SubscriptionAdminClient
-	uniqueFor time.Duration
+	client *pubsub.SubscriptionAdminClient
+	settings
 }
 
 // takeIn takes in messages until a call fails, which is its error. It returns nil when a pull was not answered, which is how a
@@ -84,40 +85,53 @@ func (t *taker) pull(ctx context.Context) ([]*pubsubpb.ReceivedMessage, error) {
 // a call to Pub/Sub, after which the messages come again.
 func (t *taker) take(ctx context.Context, messages []*pubsubpb.ReceivedMessage) error {
 	wait := backoff.New(rand.N[time.Duration])
+	alone := false // one of them is at fault, and each is emitted by itself
 	for len(messages) > 0 {
 		if err := t.setLease(ctx, messages, t.lease); err != nil {
 			return err
 		}
-		err := t.emit(ctx, messages)
-		var invalid *eventqueue.InvalidError
+		some := messages
+		if alone {
+			some = messages[:1]
+		}
+		err := t.emit(ctx, some)
+		culprit, found := culpritOf(err, some)
 		switch {
 		case err == nil:
 			t.failed(nil)
-			return t.acknowledge(ctx, messages)
+			wait.Reset()
+			messages = messages[len(some):]
+			err = t.acknowledge(ctx, some)
 		case ctx.Err() != nil: // they may have been emitted, and are known by their keys then
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), givingBackTakes)
 			defer cancel()
 			return t.setLease(ctx, messages, 0)
-		case errors.As(err, &invalid):
-			if err := t.refuse(ctx, messages[invalid.Index], err); err != nil {
-				return err
-			}
-			messages = slices.Delete(messages, invalid.Index, invalid.Index+1)
+		case found:
+			messages, err = t.refuse(ctx, messages, culprit, err)
 		case passes(err):
 			t.failed(err)
 			wait.Pause(ctx)
-		case len(messages) == 1:
-			return t.refuse(ctx, messages[0], err)
-		default: // one of them may be at fault, and the others must not wait for it
-			for _, m := range messages {
-				if err := t.take(ctx, []*pubsubpb.ReceivedMessage{m}); err != nil {
-					return err
-				}
-			}
-			return nil
+			err = nil
+		case len(some) == 1:
+			messages, err = t.refuse(ctx, messages, 0, err)
+		default:
+			alone, err = true, nil
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// culpritOf returns the index of the message of which the queue says that it can be no event. The index that a middleware gives
+// is not believed.
+func culpritOf(err error, messages []*pubsubpb.ReceivedMessage) (index int, found bool) {
+	var invalid *eventqueue.InvalidError
+	if !errors.As(err, &invalid) || refusal.IsEmit(err) || invalid.Index < 0 || invalid.Index >= len(messages) {
+		return 0, false
+	}
+	return invalid.Index, true
 }
 
 // passes reports whether an emit may succeed later as it is: its error is one of the database, and not of a row.
@@ -157,7 +171,7 @@ func (t *taker) event(message *pubsubpb.PubsubMessage) eventqueue.NewEvent {
 		Attributes: message.GetAttributes(), OrderingKey: message.GetOrderingKey()}
 	return eventqueue.NewEvent{Canvas: t.config.Canvas, Module: t.config.Handler.Module, Name: t.config.Handler.Name, Modifier: t.config.Handler.Modifier,
 		Value: m.Value(), Attributes: m.EventAttributes(), OrderingKey: m.EventOrderingKey(),
-		UniqueKey: "pubsub " + shortkey.Of(m.Delivery(), maxMessageKey), UniqueFor: t.uniqueFor}
+		UniqueKey: "pubsub " + shortkey.Of(m.Delivery(), maxMessageKey), UniqueFor: max(t.retained, leastRetained)}
 }
 
 func (t *taker) acknowledge(ctx context.Context, messages []*pubsubpb.ReceivedMessage) error {
@@ -181,15 +195,29 @@ func (t *taker) setLease(ctx context.Context, messages []*pubsubpb.ReceivedMessa
 	return nil
 }
 
-// refuse gives back a message of which no event can be made.
-func (t *taker) refuse(ctx context.Context, message *pubsubpb.ReceivedMessage, reason error) error {
+// refuse gives back a message of which no event can be made, and returns the others. If the subscription orders messages, those
+// behind it of its ordering key are given back with it, and come again after it; but not when it goes to the dead-letter topic now.
+func (t *taker) refuse(ctx context.Context, messages []*pubsubpb.ReceivedMessage, index int, reason error) (others []*pubsubpb.ReceivedMessage, err error) {
+	message := messages[index]
+	key := message.GetMessage().GetOrderingKey()
+	holdsUp := t.ordered && key != "" && message.GetDeliveryAttempt() < t.attempts
+	back := []*pubsubpb.ReceivedMessage{message}
+	others = slices.Clone(messages[:index])
+	for _, m := range messages[index+1:] {
+		if holdsUp && m.GetMessage().GetOrderingKey() == key {
+			back = append(back, m)
+		} else {
+			others = append(others, m)
+		}
+	}
 	t.refusals.Write("", func() {
 		t.log.Warn("no event can be made of a message; it goes back to its subscription, and from there to the dead-letter topic in the end",
-			zap.String("message_id", message.GetMessage().GetMessageId()), zap.Int32("delivery_attempt", message.GetDeliveryAttempt()), zap.String("error", short(reason.Error())))
+			zap.String("message_id", message.GetMessage().GetMessageId()), zap.Int32("delivery_attempt", message.GetDeliveryAttempt()),
+			zap.Int("held_up", len(back)-1), zap.String("error", short(reason.Error())))
 	}, func(lines int) {
 		t.log.Warn("further messages of which no event can be made were left out of the log", zap.Int(logkey.Count, lines), zap.Duration(logkey.Duration, intake.LogWindow))
 	})
-	return t.setLease(ctx, []*pubsubpb.ReceivedMessage{message}, 0)
+	return others, t.setLease(ctx, back, 0)
 }
 
 func ackIDs(messages []*pubsubpb.ReceivedMessage) []string {
