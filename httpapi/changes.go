@@ -116,7 +116,8 @@ func (a *api) emit(ctx context.Context, in place, events ...eventqueue.NewEvent)
 		}
 		return audit.Write(ctx, a.Store.Schema().On(tx.DB), callerOf(ctx).actor(), change)
 	})
-	if invalid, is := errors.AsType[*eventqueue.InvalidError](err); is {
+	// The index that a middleware gives may be of no event.
+	if invalid, is := errors.AsType[*eventqueue.InvalidError](err); is && invalid.Index >= 0 && invalid.Index < len(events) {
 		return nil, in.refused(invalid, events[invalid.Index])
 	}
 	if err != nil {
