@@ -138,9 +138,16 @@ type resolvedRun struct {
 	delay time.Duration
 }
 
-// failure is what OnError is told of a run, if it is one that has failed.
+// failure is what OnError is told of a run when its end is written: that it has failed, or that the one before it was lost,
+// if it was put off and did not begin. The next claim does not know of that any more.
 func (r *resolvedRun) failure() (failed FailedRun, has bool) {
 	switch r.label {
+	case machine.OverLimit:
+		if r.lostRun {
+			failed = r.lostBefore()
+			failed.RetryIn = r.delay
+		}
+		return failed, r.lostRun
 	case machine.RetryAllowed, machine.RetryTooMany, machine.FailedForGood:
 		return FailedRun{Event: r.run.Event, Attempt: r.run.Attempt, Last: r.label != machine.RetryAllowed, RetryIn: r.delay, Err: r.err, Duration: r.duration}, true
 	default:

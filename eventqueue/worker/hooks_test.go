@@ -16,6 +16,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -104,6 +107,7 @@ func TestOnErrorIsCalledOnceForEachFailedAttempt(t *testing.T) {
 		retries  int
 		lost     bool // with a worker that died
 		lostEnds bool // the fence refuses the completion
+		limited  bool // by a limit without room
 		handler  func(ctx context.Context) error
 		want     []string
 		stack    bool
@@ -120,6 +124,9 @@ func TestOnErrorIsCalledOnceForEachFailedAttempt(t *testing.T) {
 		"lost, then completed": {retries: 1, lost: true, handler: func(context.Context) error { return nil }, want: []string{"4 false 0s 0 the event died alone"}},
 		"lost, then failed":    {retries: 1, lost: true, handler: func(context.Context) error { return no }, want: []string{"4 false 0s 0 the event died alone", "5 false 1s 1 no luck"}},
 		"lost in the end":      {retries: 3, lost: true, handler: func(context.Context) error { return nil }, want: []string{"5 true 0s 3 the event died alone"}},
+		"put off":              {limited: true},
+		"lost, then put off":   {retries: 1, lost: true, limited: true, want: []string{"4 false 1s 0 the event died alone"}},
+		"lost, then taken":     {retries: 1, lost: true, limited: true, lostEnds: true}, // by another worker, which tells of it
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,9 +134,9 @@ func TestOnErrorIsCalledOnceForEachFailedAttempt(t *testing.T) {
 				s.lostEnds = c.lostEnds
 				s.handle(eventqueue.Policy{}, func(ctx context.Context, _ *eventqueue.Run) error { return c.handler(ctx) })
 				var failed failures
-				defer s.start(worker.Config{OnError: failed.add})()
+				defer s.startOn(fullLimit{s}, worker.Config{OnError: failed.add, Jitter: func(time.Duration) time.Duration { return 0 }})()
 				f := s.claimed(1)
-				f.Event.Retries, f.Attempt, f.LostRun = c.retries, 5, c.lost
+				f.Event.Retries, f.Attempt, f.LostRun, f.Limited = c.retries, 5, c.lost, c.limited
 				s.notify(f)
 				rig.Pass(2 * time.Minute)
 				all := failed.take()
@@ -148,6 +155,38 @@ func TestOnErrorIsCalledOnceForEachFailedAttempt(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// fullLimit is a script with a rate limit that has no room.
+type fullLimit struct{ *script }
+
+func (fullLimit) TakeRate(_ context.Context, asks []worker.RateAsk) ([]ratelimit.Answer, error) {
+	answers := make([]ratelimit.Answer, len(asks))
+	for i := range answers {
+		answers[i].Busy = true
+	}
+	return answers, nil
+}
+
+// TestOnErrorIsToldOnceOfALostRunThatALimitPutsOff: the claim that has found it does not run, and the next one does not know of it.
+func TestOnErrorIsToldOnceOfALostRunThatALimitPutsOff(t *testing.T) {
+	t.Parallel()
+	r := newClockRig(t)
+	r.Handle(done, rig.Quick())
+	r.limit(operate.RateLimit{Scope: handlerScope(), PerMinute: 1})
+	r.Exec(`UPDATE rate_counters SET minute_at = date_bin('1 minute', clock_timestamp(), 'epoch'), minute_count = 1`)
+	r.emitTo(rig.Key.Name, 1)
+	r.Exec(`UPDATE events_v2 SET attempts = 1, begun = true, suspect = 1, locked_at = clock_timestamp() - interval '2 minutes'`)
+	var failed failures
+	stop := r.Start(worker.Config{OnError: failed.add})
+	r.Outcomes.Await(t, machine.OverLimit, 1)
+	r.nextMinute()
+	r.Outcomes.Await(t, machine.ExecutesToCompletion, 1)
+	stop() // which waits for the calls
+	all := failed.take()
+	if len(all) != 1 || all[0].Attempt != 1 || all[0].Event.Retries != 0 || all[0].Last || all[0].RetryIn < time.Second || !strings.Contains(all[0].Err.Error(), "died alone") {
+		t.Errorf("the calls are %+v; %v", all, r.Outcomes.Summary())
 	}
 }
 
