@@ -8,8 +8,8 @@ import (
 
 // FailedRun is a failed attempt of an event, for [Config.OnError].
 type FailedRun struct {
-	// Event is the event; its Retries count the runs that failed before this one. Do not change what it
-	// refers to.
+	// Event is the event; its Retries count the runs that failed before this one. Of a run that was lost with its worker
+	// it has no Value if that is larger than [MaxClaimedValueBytes]. Do not change what it refers to.
 	Event eventqueue.Event
 
 	// Attempt is that of [eventqueue.Run]; of a run that was lost with its worker, that of the claim
