@@ -121,17 +121,23 @@ func (s *Service) newParts() (parts []part, err error) {
 
 // NewWorker makes a worker of the handlers that are registered, as Run does, on another store or another receiver; change, which may be
 // nil, changes the configuration of Config. It is for a program that decides by itself when which event runs,
-// such as a test with package eventstest; others call Run. From then on no handlers can be registered.
+// such as a test with package eventstest; others call Run. From then on no handlers can be registered. The handlers of all its
+// workers are the same, within the Middleware of Config; change finds none, and what it sets stands around that.
 func (s *Service) NewWorker(store worker.Store, receiver eventqueue.Receiver, change func(*worker.Config)) (*worker.Worker, error) {
 	s.complete.Store(true)
 	if err := s.registerTyped(); err != nil {
 		return nil, err
 	}
+	handlers, err := s.wrapped()
+	if err != nil {
+		return nil, err
+	}
 	config := s.config.Worker
+	config.Middleware = nil
 	if change != nil {
 		change(&config)
 	}
-	return worker.New(s.Queue, store, receiver, s.handlers, config)
+	return worker.New(s.Queue, store, receiver, handlers, config)
 }
 
 func (s *Service) newWorker() (part, error) {

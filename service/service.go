@@ -49,6 +49,7 @@ type Service struct {
 
 	typed    sync.Once // the handlers of typed events were registered
 	typedErr error
+	wrapped  func() (*eventqueue.Handlers, error) // the handlers within Config.Worker.Middleware, made once
 
 	started    atomic.Bool   // Run was called
 	complete   atomic.Bool   // a worker was made, which knows no later handlers
@@ -90,6 +91,7 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 	}
 	s := &Service{config: config, log: config.Logger, handlers: eventqueue.NewHandlers(), relayCheck: relayCheckAfter}
 	s.peersAsked.ready, s.peersAsked.reached = s.peers, s.reaches
+	s.wrapped = sync.OnceValues(func() (*eventqueue.Handlers, error) { return s.config.Worker.Wrap(s.handlers) })
 	if err := s.readHandlersFile(); err != nil {
 		return nil, err
 	}

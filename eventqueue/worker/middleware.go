@@ -7,8 +7,9 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// within returns the handlers, each within the middleware of a worker.
-func (c *Config) within(handlers *eventqueue.Handlers) (*eventqueue.Handlers, error) {
+// Wrap returns the handlers, each within the Middleware of a valid Config. New does so by itself. Who makes several workers of the
+// same handlers gives them the result, and no Middleware, so that each middleware is called once for each handler.
+func (c *Config) Wrap(handlers *eventqueue.Handlers) (*eventqueue.Handlers, error) {
 	if len(c.Middleware) == 0 {
 		return handlers, nil
 	}

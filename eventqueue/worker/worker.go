@@ -44,7 +44,7 @@ func New(queue *eventqueue.Queue, store Store, receiver eventqueue.Receiver, han
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("worker.New: %w", err)
 	}
-	handlers, err := config.within(handlers)
+	handlers, err := config.Wrap(handlers)
 	if err != nil {
 		return nil, fmt.Errorf("worker.New: %w", err)
 	}
