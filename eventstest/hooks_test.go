@@ -2,9 +2,11 @@ package eventstest_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/eventstest"
 	"eventsv2/service"
 	"eventsv2/test/testenv"
@@ -52,4 +54,40 @@ func TestMiddlewareWithoutAHandlerFails(t *testing.T) {
 	register(t, q, func() error { return nil })
 	emit(t, q, eventqueue.NewEvent{Name: "mail"})
 	wantMessage(t, f.messageOf(func() { q.Work() }), "handler WORKER/mail/_: Middleware[0] has returned nil for it")
+}
+
+// A run that opens the breaker of its handler uses no attempt of its event, and is one for the test.
+func TestRunThatOpensABreakerIsAnAttempt(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t, "mail", eventqueue.Policy{BreakerAfter: 1}, returns(eventqueue.Unavailable(errDown, 0)))
+	first, second := emit(t, q, eventqueue.NewEvent{Name: "mail"}), emit(t, q, eventqueue.NewEvent{Name: "mail"})
+	if a := q.Work(); a.Event != first || a.Label != machine.Released || !errors.Is(a.Err, errDown) || a.Delay != 0 {
+		t.Errorf("the attempt is %+v", a)
+	}
+	q.RequireError(first, "mail server")
+	if all := q.Drain(); len(all) != 2 || all[0].Event != first || all[1].Event != second {
+		t.Errorf("drained: %+v", all)
+	}
+	for n, id := range map[int]eventqueue.EventID{2: first, 1: second} {
+		q.RequireAttempts(id, n)
+		q.RequireState(id, eventstest.Waiting)
+	}
+}
+
+// Each event has a worker of its own, so the breaker stays closed.
+func TestRunsBelowTheBreakerFail(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t, "mail", eventqueue.Policy{BreakerAfter: 2}, returns(eventqueue.Unavailable(errDown, 0)))
+	for range 3 {
+		emit(t, q, eventqueue.NewEvent{Name: "mail"})
+	}
+	all := q.Drain()
+	for _, a := range all {
+		if a.Label != machine.RetryAllowed {
+			t.Errorf("%+v", a)
+		}
+	}
+	if len(all) != 3 {
+		t.Errorf("drained: %+v", all)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +30,8 @@ type Attempt struct {
 	Err error
 
 	// Label is the end of the run, as docs/state-machine.md has it: ExecutesToCompletion, RetryAllowed,
-	// RetryTooMany, FailedForGood or Snoozed.
+	// RetryTooMany, FailedForGood or Snoozed; or Released, if the event goes back as it was and stays due, as after
+	// an error that opens the circuit breaker of the handler.
 	Label machine.Label
 
 	// Delay is the wait until the next attempt, where there is one.
@@ -58,14 +60,15 @@ func (q *Queue) Work() Attempt {
 
 // Drain does what Work does until nothing is due that can run, with what handlers and crons emit meanwhile, and
 // returns the runs in their order. Events that are paused, or have no handler here, stay. Drain does not move the clock: what is to be tried again
-// later waits for Advance. It fails the test after 10,000 runs.
+// later waits for Advance. An event that goes back as it was (Released) runs once. It fails the test after 10,000 runs.
 func (q *Queue) Drain() []Attempt {
 	q.t.Helper()
 	var all []Attempt
+	left := map[eventqueue.EventID]machine.Label{}
 	for before := -1; before < len(all); {
 		before = len(all)
 		q.upkeep()
-		left := map[eventqueue.EventID]machine.Label{}
+		maps.DeleteFunc(left, func(_ eventqueue.EventID, label machine.Label) bool { return label != machine.Claimed })
 		for attempt, ran := q.next(left); ran; attempt, ran = q.next(left) {
 			if all = append(all, attempt); len(all) == q.mostRuns {
 				q.t.Fatalf("eventstest: Drain: %d events have run, and more are due: does %s emit an event for itself, or fail without a wait?", q.mostRuns, attempt.Handler)
@@ -135,7 +138,7 @@ func (q *Queue) upkeep() {
 	}
 }
 
-// next runs the first due event that can run. It notes in left which could not.
+// next runs the first due event that can run. It notes in left which could not, and, as Claimed, which has run and is due as before.
 func (q *Queue) next(left map[eventqueue.EventID]machine.Label) (Attempt, bool) {
 	q.t.Helper()
 	for _, id := range q.due() {
@@ -143,10 +146,14 @@ func (q *Queue) next(left map[eventqueue.EventID]machine.Label) (Attempt, bool) 
 			continue
 		}
 		attempt, label := q.try(id)
-		if label == machine.Claimed {
-			return attempt, true
+		if label != machine.Claimed {
+			left[id] = label
+			continue
 		}
-		left[id] = label
+		if attempt.Label == machine.Released {
+			left[id] = label
+		}
+		return attempt, true
 	}
 	return Attempt{}, false
 }
@@ -187,19 +194,25 @@ func (q *Queue) try(id eventqueue.EventID) (Attempt, machine.Label) {
 		if c.Jitter == nil { // so that what a limit puts off is due when its window begins
 			c.Jitter = func(time.Duration) time.Duration { return 0 }
 		}
+		c.Middleware = append(c.Middleware, outcomes.around)
 		outcomes.observe = c.Observe
 		c.Observe = outcomes.add
 	})
 	q.must("run events", err)
 	q.must("run an event", w.Run(ctx))
 	q.must("run an event", q.t.Context().Err())
+	outcomes.mu.Lock()
+	defer outcomes.mu.Unlock()
 	label := machine.LockClaimFailed
 	for _, o := range outcomes.all {
-		if o.Attempt == 0 || o.Label == machine.OverLimit || o.Label == machine.Released {
+		if o.Attempt == 0 || o.Label == machine.OverLimit || o.Label == machine.Released && outcomes.returned == nil {
 			label = o.Label
 			continue
 		}
 		attempt := Attempt{Event: o.Event, Canvas: o.Canvas, Handler: o.Handler, Err: o.Err, Label: o.Label, Delay: o.Delay}
+		if o.Label == machine.Released { // the worker has an error of its own, and waits by its own clock
+			attempt.Err, attempt.Delay = outcomes.returned, 0
+		}
 		q.attempts = append(q.attempts, attempt)
 		return attempt, machine.Claimed
 	}
@@ -212,6 +225,19 @@ type outcomes struct {
 	settled func(worker.Outcome)
 	mu      sync.Mutex
 	all     []worker.Outcome
+
+	returned error // by the handler; nil if it was not called as well
+}
+
+// around notes what a handler returns.
+func (s *outcomes) around(next eventqueue.Handler) eventqueue.Handler {
+	return eventqueue.HandlerFunc(func(ctx context.Context, run *eventqueue.Run) error {
+		err := next.Handle(ctx, run)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.returned = err
+		return err
+	})
 }
 
 func (s *outcomes) add(o worker.Outcome) {
