@@ -236,6 +236,19 @@ func (b *breaker) ask(g guardedRun) (changed <-chan struct{}, away error) {
 	return b.changed, nil
 }
 
+// away returns why all events but a probe have to go back, and nil if the breaker is closed.
+func (b *breaker) away() error {
+	if b == nil || b.quiet.Load() {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.until.IsZero() {
+		return nil
+	}
+	return b.awayLocked(max(time.Until(b.until), breakerPatience))
+}
+
 // enterInDoubt is for a run that has waited for long enough: the other side takes its time, and need not be away.
 func (b *breaker) enterInDoubt() error {
 	b.mu.Lock()
@@ -280,7 +293,7 @@ func (b *breaker) leave(g guardedRun, err error, unclear bool) error {
 	case unreached:
 		opened, verdict = b.missedLocked(g, err, away.Unavailable(), text)
 	case unclear:
-		b.probing = time.Time{} // another run has to find out
+		b.unclearLocked()
 	default:
 		closed = b.reachedLocked()
 	}
@@ -293,6 +306,14 @@ func (b *breaker) leave(g guardedRun, err error, unclear bool) error {
 		b.all.log.Info("what a handler calls is back: its circuit breaker is closed, and its events run again", zap.Stringer(logkey.Handler, g.event.Handler()))
 	}
 	return verdict
+}
+
+// unclearLocked has another run find out whether the other side is back, after the shortest interval between probes.
+func (b *breaker) unclearLocked() {
+	b.probing = time.Time{}
+	if now := time.Now(); !b.until.IsZero() && !now.Before(b.until) {
+		b.until = now.Add(breakerOpens)
+	}
 }
 
 // reachedLocked closes the breaker, and reports whether it was open.

@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -27,6 +28,10 @@ type lively struct {
 	more  chan struct{}
 	ended map[machine.Label]int
 	last  eventqueue.EventID
+	// event changes the events that are emitted; nil: it does not.
+	event   func(*worker.ClaimResult)
+	granted int // by rate limits
+	pulled  int // deliveries
 }
 
 func newLively(s *script) *lively {
@@ -50,6 +55,9 @@ func (l *lively) emit(n int) {
 	for i := range deliveries {
 		l.last++
 		event := l.claimed(l.last)
+		if l.event != nil {
+			l.event(event)
+		}
 		l.found[event.Event.ID] = *event
 		deliveries[i] = eventqueue.Delivery{Notification: eventqueue.Notification{Event: event.Event.ID, Canvas: rig.Canvas}, AckID: event.Event.ID.String()}
 	}
@@ -64,6 +72,7 @@ func (l *lively) Pull(ctx context.Context, most int) ([]eventqueue.Delivery, err
 		n := min(most, len(l.due))
 		taken := append([]eventqueue.Delivery(nil), l.due[:n]...)
 		l.due = l.due[n:]
+		l.pulled += n
 		rest := len(l.due) > 0
 		l.queue.Unlock()
 		if n > 0 && rest {
@@ -98,6 +107,18 @@ func (l *lively) Claim(ctx context.Context, ids []eventqueue.EventID, known even
 	return found, err
 }
 
+// TakeRate grants everything.
+func (l *lively) TakeRate(_ context.Context, asks []worker.RateAsk) ([]ratelimit.Answer, error) {
+	answers := make([]ratelimit.Answer, len(asks))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, ask := range asks {
+		answers[i].Granted = ask.Want
+		l.granted += ask.Want
+	}
+	return answers, nil
+}
+
 // Complete ends events, or leaves them to be claimed again.
 func (l *lively) Complete(ctx context.Context, db eventqueue.DB, completions []worker.Completion, retain bool) (worker.WriteResult, error) {
 	written, err := l.script.Complete(ctx, db, completions, retain)
@@ -110,6 +131,17 @@ func (l *lively) Complete(ctx context.Context, db eventqueue.DB, completions []w
 		}
 	}
 	return written, err
+}
+
+// again is a relay that publishes all events again that have not ended.
+func (l *lively) again() {
+	var deliveries []eventqueue.Delivery
+	l.mu.Lock()
+	for id := range l.found {
+		deliveries = append(deliveries, eventqueue.Delivery{Notification: eventqueue.Notification{Event: id, Canvas: rig.Canvas}, AckID: id.String()})
+	}
+	l.mu.Unlock()
+	l.deliver(deliveries...)
 }
 
 func (l *lively) endedAs(label machine.Label) int {

@@ -313,7 +313,7 @@ func (c *completer) acknowledge(outcomes []resolvedRun) {
 		}
 		switch {
 		case r.givenUp: // its slot is free already
-		case r.label == machine.OverLimit: // it did not run, so it does not count for MaxEvents
+		case r.label == machine.OverLimit, r.label == machine.Released && errors.As(r.err, new(*awayError)): // it did not run, so it does not count for MaxEvents
 			of.unused++
 		default:
 			of.ran++

@@ -197,9 +197,17 @@ func (x *execution) guarded() guardedRun {
 	return guardedRun{&x.run.Event, x.policy.BreakerAfter, x.limit}
 }
 
-// leave is that of its breaker.
+// leave is that of its breaker. A run that was lost, or whose context has ended for a reason of the worker's, says nothing about
+// what its handler calls. But one that was lost though it ran alone has broken the connections itself, or found them broken.
 func (x *execution) leave(err error) error {
-	unclear := err != nil && (isLost(err) || errors.Is(err, errNoReturn) || errors.Is(err, eventqueue.ErrStopping) || errors.Is(err, eventqueue.ErrLockLost))
+	unclear := false
+	if err != nil {
+		cause := x.ctx.endCause()
+		unclear = isLost(err) || errors.Is(err, errNoReturn) || cause != nil && !errors.Is(cause, eventqueue.ErrTimeout)
+		if isLost(err) && x.together.Load() == 1 {
+			err = eventqueue.Unavailable(err, 0)
+		}
+	}
 	return x.breaker.leave(x.guarded(), err, unclear)
 }
 

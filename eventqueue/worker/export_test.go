@@ -21,7 +21,9 @@ func RequeueAfter(out Outcome) (after time.Duration, requeue bool) {
 type Rechecks = rechecks
 
 // RechecksOf returns the waits of a worker that has claimed nothing yet.
-func RechecksOf(w *Worker) *Rechecks { return &rechecks{part{config: &w.config}, &unknown{}} }
+func RechecksOf(w *Worker) *Rechecks {
+	return &rechecks{part: part{config: &w.config}, unknown: &unknown{}}
+}
 
 // Recheck returns the wait before the next try of an event.
 func (r *rechecks) Recheck(label machine.Label, facts machine.Facts) time.Duration {

@@ -59,7 +59,7 @@ func newParts(d deps) *parts {
 	p.advancer = &advancer{part: d.part, queue: d.queue, receiver: d.receiver, handlers: d.handlers,
 		releaser: releaser, advanced: advanced, fairnessSlots: fairnessSlots}
 	decider := &decider{part: d.part, reporter: reporter, releaser: releaser,
-		rechecks: &rechecks{d.part, known},
+		rechecks: &rechecks{part: d.part, unknown: known},
 		breakers: d.breakers,
 		claimer:  &claimer{part: d.part, number: d.number, breakers: d.breakers, unanswered: p.unanswered},
 		suspects: suspects,

@@ -79,7 +79,7 @@ func (s *rateStage) asksLimit(f *ClaimResult) bool {
 // ends, which is when the lock of an event that has not begun is half over. It returns the suspects
 // for which there is room: they do not run yet.
 func (s *rateStage) beginLimited(claim, work context.Context, limited []candidate, asked time.Time) (suspected []candidate) {
-	if len(limited) == 0 {
+	if limited = s.leaveOneProbe(work, limited, asked); len(limited) == 0 {
 		return nil
 	}
 	startAll := func(events []candidate) {
@@ -131,6 +131,23 @@ func (s *rateStage) beginLimited(claim, work context.Context, limited []candidat
 		}
 	}
 	return suspected
+}
+
+// leaveOneProbe leaves one event of each handler whose circuit breaker is open, and releases the others: they would not run, and a
+// limit counts what begins.
+func (s *rateStage) leaveOneProbe(work context.Context, limited []candidate, asked time.Time) []candidate {
+	probed := map[*breaker]bool{}
+	return slices.DeleteFunc(limited, func(l candidate) bool {
+		r, _ := s.executor.handlers.Lookup(&l.result.Event)
+		b := breakerOf(r)
+		away := b.away()
+		if away == nil || !probed[b] {
+			probed[b] = true
+			return false
+		}
+		s.executor.releaseUnrun(s.executor.hold(work, l, asked, false), machine.Released, away)
+		return true
+	})
 }
 
 // groupByScope groups events by scope, in the order of the oldest of each.

@@ -18,6 +18,7 @@ const leaveToRelay = eventqueue.MaxRequeue + time.Second
 type rechecks struct {
 	part
 	unknown *unknown
+	copies  copies
 }
 
 // recheck returns the wait before the next try to claim an event. It is never 0 (no hot loop).
@@ -29,7 +30,11 @@ func (r *rechecks) recheck(label machine.Label, id eventqueue.EventID, facts *ma
 		// The sum must not overflow: locked_at may have been set by hand.
 		return min(facts.LockRemaining, leaveToRelay) + r.config.Jitter(claimFailedDelay)
 	case machine.BreakerOpen:
-		return facts.BreakerOpen + r.config.Jitter(claimFailedDelay)
+		wait := facts.BreakerOpen + r.config.Jitter(claimFailedDelay)
+		if r.copies.another(id, wait) {
+			return leaveToRelay
+		}
+		return wait
 	case machine.HandlerUnknown:
 		return r.unknownDelay(id, facts)
 	default:

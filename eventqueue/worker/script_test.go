@@ -38,6 +38,7 @@ type script struct {
 	// refuseClaim is asked about every claim.
 	refuseClaim func(ids []eventqueue.EventID) error
 	renewing    func(claims []worker.Claim) (lost []eventqueue.EventID, err error)
+	ending      func(written *worker.WriteResult) // changes the next result of Renew
 	values      func(ctx context.Context, claim worker.Claim) (json.RawMessage, bool, error)
 	completing  func(ctx context.Context, completions []worker.Completion) error // before Complete
 	lostEnds    bool                                                             // Complete finds that no claim holds
@@ -301,6 +302,10 @@ func (s *script) Renew(_ context.Context, claims []worker.Claim) (written worker
 		if written.Lost, err = s.renewing(claims); err != nil {
 			return worker.WriteResult{}, err
 		}
+	}
+	if s.ending != nil {
+		s.ending(&written)
+		s.ending = nil
 	}
 	for _, c := range claims {
 		if !slices.Contains(written.Lost, c.Event) {
