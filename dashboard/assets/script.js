@@ -187,8 +187,9 @@
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });
       if (answer.redirected) { location.reload(); return; }
-      if (!answer.ok || busy()) return;
+      if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (busy()) return; // now: a link that is replaced while it is pressed is not followed
       list.innerHTML = page.querySelector("main").innerHTML;
       document.querySelector("footer").innerHTML = page.querySelector("footer").innerHTML;
       times(); zones(); copies(); charts();

@@ -87,6 +87,15 @@ func TestPauseWithAReason(t *testing.T) {
 	p.open("/events")
 	id := s.emits(1, mailReceipt, `{}`)[0]
 	p.until("the list is read again while it is looked at", `document.querySelector('main a[href$="/events/`+id.String()+`"]')`)
+	value[bool](p, `(() => {
+		const html = document.documentElement.outerHTML;
+		window.fetch = async () => ({ ok: true, text: async () => { window.pressed = document.querySelector("main a"); pressed.focus(); return html } });
+		return true
+	})()`)
+	p.until("a link is pressed while the list is read again", `window.pressed`)
+	if !value[bool](p, `pressed.isConnected`) {
+		t.Error("a link was replaced while it was pressed")
+	}
 	p.open("/events/" + id.String())
 	p.sees("Mails go out twice")
 	p.until("the explanation has the viewer's clock", `/ since \d\d:\d\d:\d\d /.test(document.body.innerText)`)

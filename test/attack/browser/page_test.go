@@ -160,10 +160,16 @@ func (p *page) lacks(selectors ...string) {
 	}
 }
 
-// follows clicks the first link of a text, and waits for a heading of the page that it leads to.
+// follows clicks the first link of a text, and waits for a heading of the page that it leads to. A click is lost where the page
+// moves between the look and the click: then it clicks again, as a person does.
 func (p *page) follows(link, heading string) {
 	p.t.Helper()
 	p.do(chromedp.Click(`//*[self::nav or self::main]//a[normalize-space()=` + quoted(link) + `]`))
+	again := time.AfterFunc(pageLimit/20, func() {
+		p.t.Logf("clicking on %s again", link)
+		_, _ = chromedp.Run(p.ctx, chromedp.Evaluate[any](`[...document.querySelectorAll("nav a, main a")].find((a) => a.innerText.trim() === `+quoted(link)+`)?.click()`)) // heading fails if it fails
+	})
+	defer again.Stop()
 	p.heading(heading)
 }
 
