@@ -25,6 +25,7 @@ func TestChangedLimitForgetsNothing(t *testing.T) {
 	r.awaitOutcomes(looks)
 	released := func() {
 		t.Helper()
+		r.awaitWritten()
 		n, err := r.limits.Release(testenv.Context(t), handlerScope())
 		if err != nil {
 			t.Fatal(err)
