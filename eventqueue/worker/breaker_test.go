@@ -30,8 +30,8 @@ type lively struct {
 	last  eventqueue.EventID
 	// event changes the events that are emitted; nil: it does not.
 	event   func(*worker.ClaimResult)
-	granted int // by rate limits
-	pulled  int // deliveries
+	granted int          // by rate limits
+	pulled  atomic.Int64 // deliveries
 }
 
 func newLively(s *script) *lively {
@@ -72,7 +72,7 @@ func (l *lively) Pull(ctx context.Context, most int) ([]eventqueue.Delivery, err
 		n := min(most, len(l.due))
 		taken := append([]eventqueue.Delivery(nil), l.due[:n]...)
 		l.due = l.due[n:]
-		l.pulled += n
+		l.pulled.Add(int64(n))
 		rest := len(l.due) > 0
 		l.queue.Unlock()
 		if n > 0 && rest {

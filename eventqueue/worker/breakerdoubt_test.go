@@ -3,6 +3,8 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,14 +31,14 @@ func TestBreakerStaysOpenWhenAProbeIsEndedFromOutside(t *testing.T) {
 			t.Parallel()
 			inVirtualTime(t, func(s *script) {
 				l := newLively(s)
-				calls, ended := 0, 0
+				var calls, ended atomic.Int64
 				s.handle(eventqueue.Policy{BreakerAfter: 20}, func(ctx context.Context, run *eventqueue.Run) error {
-					if calls++; calls == 21 {
+					if calls.Add(1) == 21 {
 						s.mu.Lock()
 						s.ending = func(w *worker.WriteResult) { end(w, run.ID) }
 						s.mu.Unlock()
 						<-ctx.Done()
-						ended++
+						ended.Add(1)
 						return context.Canceled // as a client returns it, without the cause
 					}
 					return eventqueue.Unavailable(eventqueue.Permanent(errAway), 0)
@@ -44,8 +46,8 @@ func TestBreakerStaysOpenWhenAProbeIsEndedFromOutside(t *testing.T) {
 				defer s.startOn(l, worker.Config{Concurrency: 100, Heartbeat: time.Second})()
 				l.emit(200)
 				rig.Pass(3 * time.Minute)
-				if n := l.endedAs(machine.FailedForGood); ended != 1 || n != 19 {
-					t.Errorf("%d probes were ended, and %d events have failed, want one, and those before the breaker opened", ended, n)
+				if n := l.endedAs(machine.FailedForGood); ended.Load() != 1 || n != 19 {
+					t.Errorf("%d probes were ended, and %d events have failed, want one, and those before the breaker opened", ended.Load(), n)
 				}
 			})
 		})
@@ -55,20 +57,21 @@ func TestBreakerStaysOpenWhenAProbeIsEndedFromOutside(t *testing.T) {
 // Connections that break say little about the target: they are probed in intervals, too, while the breaker is open.
 func TestBreakerProbesBrokenConnectionsInIntervals(t *testing.T) {
 	t.Parallel()
-	calls := 0
+	var calls atomic.Int64
 	withTarget(t, 1, func() error {
-		if calls++; calls <= 20 {
+		switch n := calls.Add(1); {
+		case n <= 20:
 			return eventqueue.Unavailable(errAway, 0)
-		}
-		if calls > 1000 {
+		case n > 1000:
 			return nil // or it would go on for ever, at one instant
+		default:
+			return diedError{}
 		}
-		return diedError{}
 	}, func(l *lively) {
 		l.emit(100)
 		rig.Pass(10 * time.Minute)
-		if calls < 40 || calls > 160 {
-			l.t.Errorf("the target was called %d times in ten minutes", calls)
+		if n := calls.Load(); n < 40 || n > 160 {
+			l.t.Errorf("the target was called %d times in ten minutes", n)
 		}
 	})
 }
@@ -76,13 +79,13 @@ func TestBreakerProbesBrokenConnectionsInIntervals(t *testing.T) {
 // Runs that are lost though each runs alone open the breaker: it is not the events that break their connections.
 func TestBreakerOpensForRunsThatAreLostAlone(t *testing.T) {
 	t.Parallel()
-	calls := 0
-	withTarget(t, 100, func() error { calls++; return diedError{} }, func(l *lively) {
+	var calls atomic.Int64
+	withTarget(t, 100, func() error { calls.Add(1); return diedError{} }, func(l *lively) {
 		l.event = func(f *worker.ClaimResult) { f.Company = 1 }
 		l.emit(100)
 		rig.Pass(10 * time.Minute)
-		if calls < 21 || calls > 160 {
-			l.t.Errorf("the target was called %d times in ten minutes, want 20 calls and some probes", calls)
+		if n := calls.Load(); n < 21 || n > 160 {
+			l.t.Errorf("the target was called %d times in ten minutes, want 20 calls and some probes", n)
 		}
 	})
 }
@@ -96,12 +99,10 @@ func TestNotificationsDoNotMultiplyWhileABreakerIsOpen(t *testing.T) {
 			rig.Pass(time.Minute)
 			l.again()
 		}
-		l.queue.Lock()
-		l.pulled = 0
-		l.queue.Unlock()
+		before := l.pulled.Load()
 		rig.Pass(time.Minute)
-		if l.pulled > 500 { // two or three each, with one in circulation
-			l.t.Errorf("%d deliveries of 100 events in a minute", l.pulled)
+		if n := l.pulled.Load() - before; n > 500 { // two or three each, with one in circulation
+			l.t.Errorf("%d deliveries of 100 events in a minute", n)
 		}
 	})
 }
@@ -133,9 +134,9 @@ func TestOpenBreakerUsesNoEventsOfABound(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		l := newLively(s)
-		there := false
+		var there atomic.Bool
 		s.handle(eventqueue.Policy{BreakerAfter: 20}, func(context.Context, *eventqueue.Run) error {
-			if there {
+			if there.Load() {
 				return nil
 			}
 			return eventqueue.Unavailable(eventqueue.Permanent(errAway), 0)
@@ -143,7 +144,7 @@ func TestOpenBreakerUsesNoEventsOfABound(t *testing.T) {
 		defer s.startOn(l, worker.Config{Concurrency: 100, MaxEvents: 100})()
 		l.emit(119)
 		rig.Pass(10 * time.Minute)
-		there = true
+		there.Store(true)
 		rig.Pass(5 * time.Minute)
 		if n := l.endedAs(machine.ExecutesToCompletion); n != 100-19 {
 			t.Errorf("%d events have completed, and 19 failed, of a worker that ends after 100", n)
@@ -155,10 +156,13 @@ func TestOpenBreakerUsesNoEventsOfABound(t *testing.T) {
 func TestCancelledSuspectRunsBesideNoOther(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
+		var mu sync.Mutex
 		began := map[eventqueue.EventID]time.Time{}
 		var returned time.Time
 		s.handle(eventqueue.Policy{Timeout: time.Hour}, func(ctx context.Context, run *eventqueue.Run) error {
+			mu.Lock()
 			began[run.ID] = time.Now()
+			mu.Unlock()
 			if run.ID != 1 {
 				return nil
 			}
@@ -167,12 +171,16 @@ func TestCancelledSuspectRunsBesideNoOther(t *testing.T) {
 			s.mu.Unlock()
 			<-ctx.Done()
 			<-time.After(3 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
 			returned = time.Now()
 			return errors.New("cancelled")
 		})
 		defer s.start(worker.Config{Concurrency: 20, Heartbeat: time.Second})()
 		s.notify(s.suspect(1, 1), s.suspect(2, 1))
 		rig.Pass(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if began[2].Before(returned) {
 			t.Errorf("the second suspect began %s before the handler of the first had returned", returned.Sub(began[2]))
 		}
