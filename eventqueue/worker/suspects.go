@@ -126,7 +126,7 @@ func (s *suspects) next() (admitted, together, left []*execution) {
 	defer s.mu.Unlock()
 	company := AnyCompany
 	for x := range s.running {
-		if cause := x.ctx.endCause(); cause != nil && !x.stillHolds(cause) { // it has lost its lock, and may hang for ever
+		if cause := x.ctx.endCause(); cause != nil && !x.stillHolds(cause) { // it may hang for ever
 			delete(s.running, x)
 			continue
 		}
@@ -153,9 +153,9 @@ func (s *suspects) next() (admitted, together, left []*execution) {
 }
 
 // stillHolds reports whether a run whose context has ended may still hold its lock, so that it would be blamed for the end of its
-// worker together with those beside it: one that was cancelled, until it is given up.
+// worker together with those beside it: one that was cancelled, or takes too long. Its lock is not renewed beyond hungGrace.
 func (x *execution) stillHolds(cause error) bool {
-	return errors.Is(cause, eventqueue.ErrCancelled) && time.Since(x.ctx.endsAt()) < hungGrace
+	return !errors.Is(cause, eventqueue.ErrLockLost) && time.Since(x.ctx.endsAt()) < hungGrace+x.executor.config.LockTimeout
 }
 
 // begin runs admitted suspects, once it is recorded how many run together: first for those that run already, so that none of
