@@ -2,8 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -150,52 +148,4 @@ func TestOpenBreakerUsesNoEventsOfABound(t *testing.T) {
 			t.Errorf("%d events have completed, and 19 failed, of a worker that ends after 100", n)
 		}
 	})
-}
-
-// TestEndedSuspectRunsBesideNoOther (I15): it may still kill its worker until its handler returns, and another one would be blamed.
-func TestEndedSuspectRunsBesideNoOther(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		timeout   time.Duration
-		cancelled bool
-	}{
-		"cancelled":      {time.Hour, true},
-		"takes too long": {2 * time.Second, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inVirtualTime(t, func(s *script) {
-				var mu sync.Mutex
-				began := map[eventqueue.EventID]time.Time{}
-				var returned time.Time
-				s.handle(eventqueue.Policy{Timeout: c.timeout}, func(ctx context.Context, run *eventqueue.Run) error {
-					mu.Lock()
-					began[run.ID] = time.Now()
-					mu.Unlock()
-					if run.ID != 1 {
-						return nil
-					}
-					if c.cancelled {
-						s.mu.Lock()
-						s.ending = func(w *worker.WriteResult) { w.Cancelled = append(w.Cancelled, run.ID) }
-						s.mu.Unlock()
-					}
-					<-ctx.Done()
-					<-time.After(3 * time.Second)
-					mu.Lock()
-					defer mu.Unlock()
-					returned = time.Now()
-					return errors.New("ended")
-				})
-				defer s.start(worker.Config{Concurrency: 20, Heartbeat: time.Second})()
-				s.notify(s.suspect(1, 1), s.suspect(2, 1))
-				rig.Pass(time.Minute)
-				mu.Lock()
-				defer mu.Unlock()
-				if began[2].Before(returned) {
-					t.Errorf("the second suspect began %s before the handler of the first had returned", returned.Sub(began[2]))
-				}
-			})
-		})
-	}
 }

@@ -299,6 +299,9 @@ func (c *completer) acknowledge(outcomes []resolvedRun) {
 		if failed, has := r.failure(); has {
 			c.hook.start(r.ctx.parent, failed)
 		}
+		if r.company > 0 {
+			r.executor.ended(r.execution)
+		}
 		counts.add(&r.run.Event, r.label, r.waited, r.duration)
 		if r.label == machine.Cancelled {
 			cancelled = append(cancelled, eventqueue.Scope{Canvas: r.run.Canvas, Module: r.run.Module, Name: r.run.Name})

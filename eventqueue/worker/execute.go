@@ -38,7 +38,7 @@ type executor struct {
 	completions *batcher[*completedRun]
 	values      *valueReader
 	hook        *errorHook
-	// ended is called when the handler of a suspect has returned.
+	// ended is called when the end of a suspect is written.
 	ended func(*execution)
 	// running counts the goroutines of handlers.
 	running sync.WaitGroup
@@ -124,9 +124,6 @@ func (e *executor) execute(x *execution) {
 		}
 		f := x.decideRun(verdict, err)
 		e.runs.submit(x, func() { e.completions.put(f) })
-		if x.company > 0 {
-			e.ended(x)
-		}
 	}()
 	if !e.mayHold(x) {
 		e.runs.update([]*execution{x}, func(x *execution) { x.unrun = true })

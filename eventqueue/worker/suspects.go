@@ -60,7 +60,8 @@ func (s *suspects) add(work context.Context, events []candidate, asked time.Time
 	s.wake()
 }
 
-// ended is called when the handler of a suspect has returned: its worker has survived it.
+// ended is called when the end of a suspect is written. Until then its row says that it runs, and it would be blamed
+// for the end of its worker together with those beside it.
 func (s *suspects) ended(x *execution) {
 	s.mu.Lock()
 	delete(s.running, x)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,5 +275,87 @@ func TestSuspectOverItsTimeIsCompanyForAsLongAsItsClaimIsRenewed(t *testing.T) {
 		ran("when it has expired", 1, 2, 3)
 		close(gates[1])
 		close(gates[3])
+	})
+}
+
+// TestEndedSuspectRunsBesideNoOther (I15): it may still kill its worker until its handler returns, and another one would be blamed.
+func TestEndedSuspectRunsBesideNoOther(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		timeout   time.Duration
+		cancelled bool
+	}{
+		"cancelled":      {time.Hour, true},
+		"takes too long": {2 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				var mu sync.Mutex
+				began := map[eventqueue.EventID]time.Time{}
+				var returned time.Time
+				s.handle(eventqueue.Policy{Timeout: c.timeout}, func(ctx context.Context, run *eventqueue.Run) error {
+					mu.Lock()
+					began[run.ID] = time.Now()
+					mu.Unlock()
+					if run.ID != 1 {
+						return nil
+					}
+					if c.cancelled {
+						s.mu.Lock()
+						s.ending = func(w *worker.WriteResult) { w.Cancelled = append(w.Cancelled, run.ID) }
+						s.mu.Unlock()
+					}
+					<-ctx.Done()
+					<-time.After(3 * time.Second)
+					mu.Lock()
+					defer mu.Unlock()
+					returned = time.Now()
+					return errors.New("ended")
+				})
+				defer s.start(worker.Config{Concurrency: 20, Heartbeat: time.Second})()
+				s.notify(s.suspect(1, 1), s.suspect(2, 1))
+				rig.Pass(time.Minute)
+				mu.Lock()
+				defer mu.Unlock()
+				if began[2].Before(returned) {
+					t.Errorf("the second suspect began %s before the handler of the first had returned", returned.Sub(began[2]))
+				}
+			})
+		})
+	}
+}
+
+// TestNextSuspectWaitsForAWrittenEnd (I15): a suspect whose end is not written would be blamed if the next one killed the worker.
+func TestNextSuspectWaitsForAWrittenEnd(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		var mu sync.Mutex
+		var written, began time.Time
+		s.handle(eventqueue.Policy{}, func(_ context.Context, run *eventqueue.Run) error {
+			if run.ID == 2 {
+				mu.Lock()
+				defer mu.Unlock()
+				began = time.Now()
+			}
+			return nil
+		})
+		s.completing = func(context.Context, []worker.Completion) error {
+			<-time.After(3 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if written.IsZero() {
+				written = time.Now()
+			}
+			return nil
+		}
+		defer s.start(worker.Config{Concurrency: 20})()
+		s.notify(s.suspect(1, 1), s.suspect(2, 1))
+		rig.Pass(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if written.IsZero() || began.Before(written) {
+			t.Errorf("the second suspect began %s before the end of the first was written", written.Sub(began))
+		}
 	})
 }
