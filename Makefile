@@ -37,7 +37,7 @@ up: services ## a local environment until Ctrl-C: worker, cron, dashboard; HANDL
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 REPORTS ?=
 # Called with a name, packages, and more flags of go test.
-run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(if $(REPORTS),--jsonfile="$(abspath $(REPORTS))/$(1).json") --packages="$(2)" -- -shuffle=on -count=1 -timeout 20m \
+run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(if $(REPORTS),--jsonfile="$(abspath $(REPORTS))/$(1).json") --packages="$(2)" -- -shuffle=on -count=1 -timeout 40m \
 	-p $(PROCESSORS) -parallel 4 -vet=off -tags=nodocker -ldflags='-s -w' $(3)
 # These share memory between goroutines. For the others the race detector costs more than it finds.
 RACE := ./test/sim ./service ./eventqueue/operate ./eventqueue/worker ./eventqueue ./pubsubnotify ./eventqueue/fallback ./eventqueue/pgnotify \

@@ -3,6 +3,7 @@ package testenv
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,8 +14,17 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// waitLimit is how long a test may wait for one thing, however loaded the machine is.
-const waitLimit = time.Minute
+// waitLimit is how long a test may wait for one thing: far longer than a loaded machine takes, and a fifth of what
+// go test lets the whole package take, so that what hangs is named before all else is ended.
+var waitLimit = sync.OnceValue(func() time.Duration {
+	const longest = 10 * time.Minute
+	if timeout := flag.Lookup("test.timeout"); timeout != nil {
+		if whole := timeout.Value.(flag.Getter).Get().(time.Duration); whole > 0 {
+			return min(whole/5, longest)
+		}
+	}
+	return longest
+})
 
 // errTooLong is the cause of the end of a context that Context made.
 var errTooLong = errors.New("the test waited too long")
@@ -22,12 +32,12 @@ var errTooLong = errors.New("the test waited too long")
 // promised has the limits of tests that called Promised, by their names.
 var promised sync.Map // of time.Duration
 
-// Promised lets a test, and its subtests, wait for what the queue promises within a time, such as the end of an
-// outage: ten times as long, as a busy machine may be so much slower, and a minute at least. Call it first: it counts
-// for what is waited for afterwards.
+// Promised has a test, and its subtests, wait for no longer than ten times what the queue promises, such as the end of
+// an outage, as a busy machine may be so much slower, and for a minute at least. Call it first: it counts for what is
+// waited for afterwards.
 func Promised(t testing.TB, within time.Duration) {
 	t.Helper()
-	promised.Store(t.Name(), max(10*within, waitLimit))
+	promised.Store(t.Name(), max(10*within, time.Minute))
 	t.Cleanup(func() { promised.Delete(t.Name()) })
 }
 
@@ -39,14 +49,15 @@ func limitOf(name string) time.Duration {
 		}
 		last := strings.LastIndexByte(name, '/')
 		if last < 0 {
-			return waitLimit
+			return waitLimit()
 		}
 		name = name[:last] // the test that it is part of
 	}
 }
 
-// Context returns a context of the test with a deadline a minute from now (more for a test that called Promised), so
-// that a test that waits for something that never happens fails instead of hanging; context.Cause says why it ended.
+// Context returns a context of the test with a deadline some minutes from now (a fifth of go test's -timeout, or what
+// Promised says), so that a test that waits for something that never happens fails instead of hanging; context.Cause
+// says why it ended.
 // Call it for each thing that is waited for: a test, and the queue of tests that run at once, may last longer.
 func Context(t testing.TB) context.Context {
 	t.Helper()

@@ -17,7 +17,7 @@ const (
 	startLimit = 10 * time.Minute
 
 	// adminLimit is for one statement that makes or drops a database.
-	adminLimit = time.Minute
+	adminLimit = 5 * time.Minute
 
 	// adminConnections is how many of those run at once in one process.
 	adminConnections = 4

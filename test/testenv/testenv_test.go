@@ -166,7 +166,10 @@ func TestContextBoundsWaits(t *testing.T) {
 			t.Errorf("the context ended after %s with %v, want %s", time.Since(began), cause, want)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) { endsAfter(t, time.Minute) })
+	synctest.Test(t, func(t *testing.T) { endsAfter(t, waitLimit()) })
+	if limit := waitLimit(); limit < time.Minute || limit > 10*time.Minute {
+		t.Errorf("a test waits for %s", limit)
+	}
 	t.Run("promised", func(t *testing.T) {
 		Promised(t, 15*time.Second)
 		synctest.Test(t, func(t *testing.T) { endsAfter(t, 150*time.Second) })
@@ -174,7 +177,7 @@ func TestContextBoundsWaits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { endsAfter(t, 150*time.Second) })
 		})
 	})
-	synctest.Test(t, func(t *testing.T) { endsAfter(t, time.Minute) })
+	synctest.Test(t, func(t *testing.T) { endsAfter(t, waitLimit()) })
 }
 
 func TestLoggerLevelFollowsVerbose(t *testing.T) {
