@@ -86,7 +86,7 @@ func TestStuckSeparatesWaitingEventsFromStuckOnes(t *testing.T) {
 	}
 }
 
-// TestStuckReadsNoOtherRows lists one canvas, and all canvases, beside 100,000 events of
+// TestStuckReadsNoOtherRows lists one canvas, and all canvases, beside 45,000 events of
 // others.
 func TestStuckReadsNoOtherRows(t *testing.T) {
 	t.Parallel()
@@ -94,8 +94,8 @@ func TestStuckReadsNoOtherRows(t *testing.T) {
 	ctx := testenv.Context(t)
 	exec(t, store, `INSERT INTO events_v2 (canvas_id, module, name, modifier, value, enqueued_at, delay_until)
 		SELECT ('00000000-0000-4000-8000-' || lpad((id % 100)::text, 12, '0'))::uuid, 'WORKER', 'name' || id % 7, '_', '1', now() - interval '1 h',
-			now() + CASE WHEN id % 1000 = 0 THEN '-10 min' ELSE '1 h' END::interval
-		FROM generate_series(1, 100000) AS id`)
+			now() + CASE WHEN id % 450 = 0 THEN '-10 min' ELSE '1 h' END::interval
+		FROM generate_series(1, 45000) AS id`)
 	emit(t, store, 50)
 	exec(t, store, `UPDATE events_v2 SET enqueued_at = now() - interval '1 h', delay_until = now() - interval '10 min' WHERE canvas_id = $1`,
 		[16]byte(inspectedScope().Canvas))
