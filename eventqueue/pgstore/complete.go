@@ -40,21 +40,27 @@ WITH clock AS MATERIALIZED (
     SELECT `
 		byID = `(
         SELECT e.ctid FROM events_v2 e
-        WHERE e.id = mine.id AND e.attempts = mine.attempts AND coalesce(e.claim_id - e.attempts, 0) = mine.claim_id AND e.locked_at IS NOT NULL`
+        WHERE ` + mineSQL
 		mine = ` AS version
     FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::tid[]) AS mine (id, attempts, claim_id, place)`
 		answer = `
 SELECT mine.id, NOT EXISTS (
         SELECT FROM events_v2 e
-        WHERE e.id = mine.id AND e.attempts = mine.attempts AND coalesce(e.claim_id - e.attempts, 0) = mine.claim_id AND e.locked_at IS NOT NULL) AS lost
+        WHERE ` + mineSQL + `) AS lost
 FROM unnest($1::bigint[], $2::int[], $3::bigint[]) AS mine (id, attempts, claim_id)
-WHERE (SELECT count(*) FROM ended) < cardinality($1::bigint[]) AND mine.id NOT IN (SELECT id FROM ended)`
+WHERE ` + someLeftSQL + ` AND mine.id NOT IN (SELECT id FROM ended)`
 	)
 	return forms{
 		waits: clock + "coalesce(mine.place, " + byID + "))" + mine + " WHERE " + lockWaitSQL + "\n)" + ended + answer,
 		skips: clock + byID + " FOR UPDATE SKIP LOCKED)" + mine + "\n)" + ended + answer,
 	}
 }
+
+// mineSQL is the fence for an event e and a claim mine.
+const mineSQL = `e.id = mine.id AND e.attempts = mine.attempts AND coalesce(e.claim_id - e.attempts, 0) = mine.claim_id AND e.locked_at IS NOT NULL`
+
+// someLeftSQL is whether ended has not written all claims.
+const someLeftSQL = `(SELECT count(*) FROM ended) < cardinality($1::bigint[])`
 
 const heldSQL = `e.ctid = ANY (ARRAY(SELECT version FROM held)) AND e.locked_at IS NOT NULL
       AND ((e.id, e.attempts, coalesce(e.claim_id - e.attempts, 0)) IN (SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[]))) IS TRUE`
@@ -100,7 +106,7 @@ var deleteAndStamp = fenced(deleteLogAndRecordSQL + `, stamped AS (
 // If the event is due again within MaxRequeue, the worker requeues its notification
 // with that delay. Otherwise a notification is pending. Without a new delay the event
 // is as it was before the claim. An event whose cancellation is wanted has no further
-// run to wait for: it stays due, and the next claim ends it.
+// run to wait for: it is not written, and cancelledSQL answers with it.
 const (
 	rescheduleSQL = `, ended AS (
     UPDATE events_v2 e
@@ -109,26 +115,30 @@ const (
         begin_first = e.begin_first AND NOT (how.failed OR how.snoozed),
         retries = e.retries + how.failed::int,
         snoozes = CASE WHEN how.snoozed THEN least(e.snoozes + 1, 32767) WHEN how.failed THEN 0 ELSE e.snoozes END,
-        delay_until = CASE WHEN how.delay IS NULL OR ` + cancelWantedSQL + ` THEN e.delay_until`
+        delay_until = CASE WHEN how.delay IS NULL THEN e.delay_until`
 	rescheduleDelaySQL = ` ELSE clock.now + how.delay END,
-        notified_at = CASE WHEN how.delay IS NULL THEN e.notified_at WHEN ` + cancelWantedSQL + ` THEN NULL`
+        notified_at = CASE WHEN how.delay IS NULL THEN e.notified_at`
 	rescheduleNotifySQL = ` WHEN how.delay <= $7::interval THEN clock.now + how.delay END`
 	rescheduledSQL      = `
-    WHERE ` + heldSQL + ` AND how.id = e.id
+    WHERE ` + heldSQL + ` AND how.id = e.id AND NOT ` + cancelWantedSQL + `
     RETURNING e.id, e.canvas_id, e.attempts, e.claim_id
 )`
+	cancelledSQL = `
+UNION ALL
+SELECT mine.id, NULL FROM unnest($1::bigint[], $2::int[], $3::bigint[]) AS mine (id, attempts, claim_id)
+WHERE ` + someLeftSQL + ` AND EXISTS (SELECT FROM events_v2 e WHERE ` + mineSQL + ` AND ` + cancelWantedSQL + `)`
 	// tooLateSQL: the limit that puts the event off has been changed since it was asked
 	// (see TakeLimited). Then the event is due at once.
 	tooLateSQL = ` WHEN how.limited AND e.limited_attempt = -` + limitedAttemptSQL
 )
 
 var reschedule = fenced(rescheduleSQL + rescheduleDelaySQL + rescheduleNotifySQL + `
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[]) AS how (id, failed, delay, snoozed, company)` + rescheduledSQL + recordSQL("$9", "$10", "$12"))
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[]) AS how (id, failed, delay, snoozed, company)` + rescheduledSQL + recordSQL("$9", "$10", "$12")).and(cancelledSQL)
 
 // rescheduleLimited is for batches with an event that a rate limit puts off.
 var rescheduleLimited = fenced(rescheduleSQL + tooLateSQL + ` THEN clock.now` + rescheduleDelaySQL + tooLateSQL + ` THEN NULL` + rescheduleNotifySQL + `,
         limited_attempt = CASE WHEN how.limited THEN ` + limitedAttemptSQL + ` ELSE e.limited_attempt END
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[], $13::boolean[]) AS how (id, failed, delay, snoozed, company, limited)` + rescheduledSQL + recordSQL("$9", "$10", "$12"))
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[], $13::boolean[]) AS how (id, failed, delay, snoozed, company, limited)` + rescheduledSQL + recordSQL("$9", "$10", "$12")).and(cancelledSQL)
 
 // Complete implements worker.Store: at most two statements, and one more for events
 // in ordering groups, in one round trip and one transaction. A *refusal.Error beside the
@@ -166,9 +176,10 @@ func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []wo
 		return worker.WriteResult{}, err
 	}
 	return worker.WriteResult{
-		Done:     append(deletions.Done, updates.Done...),
-		Lost:     append(deletions.Lost, updates.Lost...),
-		Advanced: advanced,
+		Done:      append(deletions.Done, updates.Done...),
+		Lost:      append(deletions.Lost, updates.Lost...),
+		Cancelled: updates.Cancelled,
+		Advanced:  advanced,
 	}, err
 }
 
@@ -226,8 +237,8 @@ func fencedWrite(written *worker.WriteResult, sql forms, claims claimColumns, mo
 	}
 }
 
-// fencedAnswer is a row of a fenced statement's result: a claim that was not written, or, without Lost, one that was and whose
-// event's cancellation is wanted.
+// fencedAnswer is a row of a fenced statement's result: a claim that was not written, or, without Lost, one whose event's
+// cancellation is wanted.
 type fencedAnswer struct {
 	ID   eventqueue.EventID
 	Lost *bool

@@ -95,7 +95,7 @@ var changeCases = []testCase{
 		}
 		s.edit(id, operate.Edit{Value: json.RawMessage(`"new"`)}, operate.ChangeUnknown)
 	}},
-	{"what was cancelled while it ran is due until it ends, and is not run again", func(s *session) {
+	{"what was cancelled while it ran, and whose lock has expired, is not run again", func(s *session) {
 		ids := s.insert(2)
 		_, claim := s.mustClaim(ids[0], 1)
 		_, other := s.mustClaim(ids[1], 2)
@@ -105,9 +105,9 @@ var changeCases = []testCase{
 		if err != nil || len(written.Done) != 2 || len(written.Lost) != 0 || !slices.Equal(written.Cancelled, ids[:1]) {
 			s.Errorf("the renewal was answered with %+v, %v", written, err)
 		}
-		s.complete(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Delay: time.Hour, LastError: "no luck"})
+		s.expireLocks()
 		found, claim := s.mustClaim(ids[0], 3)
-		if !found.Cancelled || found.Grouped || found.Facts.Waits || found.Event.Retries != 1 {
+		if !found.Cancelled || found.Grouped || found.Facts.Waits || found.Event.Retries != 0 {
 			s.Errorf("the next claim found %+v", found)
 		}
 		if written := s.complete(worker.Completion{Claim: claim, Label: machine.Cancelled, LastError: "it ended"}); len(written.Done) != 1 {
@@ -116,6 +116,38 @@ var changeCases = []testCase{
 		s.retry(ids[0], operate.Edit{}, operate.RetryMoved)
 		if found, _ := s.mustClaim(ids[0], 4); found.Cancelled {
 			s.Errorf("after a retry the claim found %+v", found)
+		}
+	}},
+	{"what was cancelled while it ran does not wait for another run", func(s *session) {
+		for _, end := range []worker.Completion{
+			{Label: machine.RetryAllowed, Delay: time.Hour, LastError: "no luck"},
+			{Label: machine.Snoozed, Delay: time.Hour},
+			{Label: machine.OverLimit, Delay: time.Second},
+			{Label: machine.Released},
+		} {
+			ids := s.insert(3, func(e *eventqueue.NewEvent) { e.OrderingKey = string(end.Label) })
+			if turns, err := s.store.Advance(s.Context(), nil, ids); err != nil || len(turns) != 1 {
+				s.Fatalf("the turn went to %+v, %v", turns, err)
+			}
+			other := s.insert(1)[0]
+			_, cancelled := s.mustClaim(ids[0], 1)
+			_, kept := s.mustClaim(other, 2)
+			s.remove(ids[0], &operate.Cancellation{Reason: "twice", Actor: "ada"}, operate.ChangeEnding)
+			ends := []worker.Completion{end, end}
+			ends[0].Claim, ends[0].Grouped, ends[0].Passes = cancelled, true, true
+			ends[1].Claim = kept
+			written, err := s.store.Complete(s.Context(), nil, ends, true)
+			if err != nil || !slices.Equal(written.Done, []eventqueue.EventID{other}) || len(written.Lost)+len(written.Advanced) != 0 || !slices.Equal(written.Cancelled, ids[:1]) {
+				s.Errorf("%s: the end was answered with %+v, %v", end.Label, written, err)
+			}
+			written = s.complete(worker.Completion{Claim: cancelled, Label: machine.Cancelled, Grouped: true})
+			if !slices.Equal(written.Done, ids[:1]) || len(written.Advanced) != 1 || written.Advanced[0].ID != ids[1] {
+				s.Errorf("%s: its end as cancelled was answered with %+v", end.Label, written)
+			}
+			s.remove(ids[0], &operate.Cancellation{}, operate.ChangeCancelled)
+			if written = s.complete(ends[0]); !slices.Equal(written.Lost, ids[:1]) || len(written.Cancelled) != 0 {
+				s.Errorf("%s: after that the end was answered with %+v", end.Label, written)
+			}
 		}
 	}},
 	{"what was cancelled while it ran may complete", func(s *session) {

@@ -144,3 +144,56 @@ func TestCancelledEventOfAHangingHandlerIsNotRunAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestEventThatFailsBeforeItsWorkerHearsIsCancelled: it waits for no further claim, which a rule may keep from coming. The worker hears of
+// nothing, as it has no connection for that and its heartbeat is later.
+func TestEventThatFailsBeforeItsWorkerHearsIsCancelled(t *testing.T) {
+	t.Parallel()
+	for name, returns := range map[string]func() error{
+		"an error": func() error { return errors.New("no luck") },
+		"a snooze": func() error { return eventqueue.Snooze(time.Hour) },
+		"a panic":  func() error { panic("no luck") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+				let := make(chan struct{})
+				r.Handle(func(context.Context, *eventqueue.Run) error { <-let; return returns() }, eventqueue.Policy{Timeout: time.Hour})
+				defer r.StartOn(onlyStore{r.Store}, worker.Config{})()
+				ids := r.Emit(r.InOrder("account", `1`), r.InOrder("account", `2`))
+				r.Outcomes.Await(t, machine.Claimed, 1)
+				cancelled(r, ids[0])
+				if _, err := r.Rules().Add(testenv.Context(t), operate.PauseRule, rig.Scope); err != nil {
+					t.Fatal(err)
+				}
+				close(let)
+				r.Outcomes.Await(t, machine.Cancelled, 1)
+				if got := rig.One[string](r, ended); got != "CANCELLED twice ada 0" {
+					t.Errorf("the history has %s", got)
+				}
+				if n := rig.One[int](r, `SELECT count(*) FROM event_attempts`); n != 0 {
+					t.Errorf("%d failed attempts are recorded of a run that was cancelled", n)
+				}
+				if may := rig.One[bool](r, `SELECT group_state = 2 FROM events_v2 WHERE id = $1`, ids[1]); !may {
+					t.Error("the next event of its ordering key has not got its turn")
+				}
+			})
+		})
+	}
+}
+
+// TestEventOfAWorkerThatStopsIsCancelled: what it was asked to end while the worker stopped is not left to another worker.
+func TestEventOfAWorkerThatStopsIsCancelled(t *testing.T) {
+	t.Parallel()
+	rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+		r.Handle(func(ctx context.Context, _ *eventqueue.Run) error { <-ctx.Done(); return ctx.Err() }, eventqueue.Policy{Timeout: time.Hour})
+		stop := r.StartOn(onlyStore{r.Store}, worker.Config{GracePeriod: time.Second})
+		id := r.Emit(r.Event(`1`))[0]
+		r.Outcomes.Await(t, machine.Claimed, 1)
+		cancelled(r, id)
+		stop()
+		if got := rig.One[string](r, ended); got != "CANCELLED twice ada 0" {
+			t.Errorf("the history has %s", got)
+		}
+	})
+}

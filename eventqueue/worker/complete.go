@@ -184,7 +184,11 @@ func (c *completer) writeCompletions(ctx context.Context, batch []*completedRun,
 		written, err := c.writeOnce(ctx, completions)
 		switch {
 		case err == nil:
-			return c.applyResult(batch, written)
+			busy, cancelled := c.applyResult(batch, written)
+			if len(cancelled) > 0 {
+				busy = append(busy, c.writeCompletions(ctx, cancelled, loop)...)
+			}
+			return busy
 		case sqlstate.Refused(err) && len(batch) > 1:
 			half := len(batch) / 2
 			return append(c.writeCompletions(ctx, batch[:half], loop), c.writeCompletions(ctx, batch[half:], loop)...)
@@ -232,12 +236,12 @@ func (c *completer) writeOnce(ctx context.Context, completions []Completion) (Wr
 }
 
 // applyResult acknowledges the runs whose completions were written, and those that the fence
-// refused. It returns the others.
-func (c *completer) applyResult(batch []*completedRun, written WriteResult) (busy []*completedRun) {
+// refused. It returns the others, apart from them those that are to be written as cancelled.
+func (c *completer) applyResult(batch []*completedRun, written WriteResult) (busy, cancelled []*completedRun) {
 	all := len(written.Done) == len(batch) // as nearly always: no set is needed
-	var done, lost map[eventqueue.EventID]bool
+	var done, lost, wanted map[eventqueue.EventID]bool
 	if !all {
-		done, lost = idSet(written.Done), idSet(written.Lost)
+		done, lost, wanted = idSet(written.Done), idSet(written.Lost), idSet(written.Cancelled)
 	}
 	if len(written.Advanced) > 0 {
 		c.advanced.put(written.Advanced...)
@@ -255,12 +259,15 @@ func (c *completer) applyResult(batch []*completedRun, written WriteResult) (bus
 			outcomes = append(outcomes, resolvedRun{f, f.completion.Label, to, f.completion.Delay})
 		case lost[f.run.ID]:
 			outcomes = append(outcomes, refusedRun(f))
+		case wanted[f.run.ID]:
+			f.cancel()
+			cancelled = append(cancelled, f)
 		default:
 			busy = append(busy, f)
 		}
 	}
 	c.acknowledge(outcomes)
-	return busy
+	return busy, cancelled
 }
 
 // unwritten requeues the notifications when the completions could not be written. The locks expire,

@@ -63,6 +63,13 @@ func (x *execution) decideRun(verdict machine.Label, err error) *completedRun {
 	return f
 }
 
+// cancel decides anew about a run after which the event would have stayed in the queue: an operator cancelled it before the worker heard of
+// that.
+func (f *completedRun) cancel() {
+	f.state, f.completion.Label = machine.DecideRun(machine.Run{Verdict: machine.Cancelled})
+	f.completion.Delay, f.completion.Company, f.completion.Passes = 0, 0, false
+}
+
 // lost is implemented by errors of handlers whose work is done by another process, which had the run in hand when it died:
 // httptarget has one.
 type lost interface{ Lost() bool }
@@ -139,15 +146,15 @@ type resolvedRun struct {
 }
 
 // failure is what OnError is told of a run when its end is written: that it has failed, or that the one before it was lost,
-// if it was put off and did not begin. The next claim does not know of that any more.
+// if it was put off or cancelled and did not begin. The next claim does not know of that any more.
 func (r *resolvedRun) failure() (failed FailedRun, has bool) {
 	switch r.label {
-	case machine.OverLimit:
-		if r.lostRun {
+	case machine.OverLimit, machine.Cancelled:
+		if has = r.lostRun && !r.calls.Load(); has {
 			failed = r.lostBefore()
 			failed.RetryIn = r.delay
 		}
-		return failed, r.lostRun
+		return failed, has
 	case machine.RetryAllowed, machine.RetryTooMany, machine.FailedForGood:
 		return FailedRun{Event: r.run.Event, Attempt: r.run.Attempt, Last: r.label != machine.RetryAllowed, RetryIn: r.delay, Err: r.err, Duration: r.duration}, true
 	default:

@@ -199,7 +199,7 @@ const AnyCompany = 1023
 // MaxGrouped bounds how many Grouped events one Complete takes.
 const MaxGrouped = 250
 
-// WriteResult is the result of a fenced write of many claims. A claim in neither list may still
+// WriteResult is the result of a fenced write of many claims. A claim in no list may still
 // hold: another transaction is writing its row, for which no write waits longer than a moment
 // (I15).
 type WriteResult struct {
@@ -207,7 +207,8 @@ type WriteResult struct {
 	Done []eventqueue.EventID
 	// Lost were refused: the event has left the queue, or another worker claimed it (I5).
 	Lost []eventqueue.EventID
-	// Cancelled are those of Done whose runs have to end, since an operator has cancelled their events. Only of Renew.
+	// Cancelled are those whose events an operator has cancelled while they ran. Of Renew, they are among Done, and their runs have to end.
+	// Of Complete, they are those that would have stayed in the queue, which still hold: the caller completes them as Cancelled.
 	Cancelled []eventqueue.EventID
 	// Advanced are the events that may run because their ordering groups advanced with these
 	// completions. The caller has them notified.
