@@ -123,7 +123,7 @@ var arrows = []Arrow{
 	{From: Process, Label: FailedForGood, To: Delete,
 		Why: "the handler said that trying again is of no use"},
 	{From: Process, Label: Cancelled, To: Delete,
-		Why: "an operator cancelled it while it ran, and its handler returned an error, or it was claimed after that and is not run again"},
+		Why: "an operator cancelled it while it ran, and its run did not complete it, or it was claimed after that and is not run again"},
 
 	// The run ended without a verdict on the event.
 	{From: Process, Label: Snoozed, To: Queue, Note: "delay",

@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -144,6 +145,18 @@ var endCases = []testCase{
 			}
 		}
 		if found, _ := s.mustClaim(id, 3); found.Event.Retries != 0 || found.Attempt != 2 {
+			s.Errorf("the next claim found %+v", found)
+		}
+	}},
+	{"a claim that nobody knows of is not given back if its event was cancelled", func(s *session) {
+		id := s.insert(1)[0]
+		s.mustClaim(id, 1)
+		s.remove(id, &operate.Cancellation{}, operate.ChangeEnding)
+		if given, err := s.store.GiveBack(s.Context(), 1, []eventqueue.EventID{id}); err != nil || len(given) != 0 {
+			s.Errorf("the claim gave %v back, %v", given, err)
+		}
+		s.expireLocks()
+		if found, _ := s.mustClaim(id, 2); !found.Cancelled {
 			s.Errorf("the next claim found %+v", found)
 		}
 	}},

@@ -148,7 +148,8 @@ type Store interface {
 
 	// GiveBack releases the locks that a claim with this number holds on some of the events, whose
 	// runs have not begun, and marks their notifications as pending. It returns the events whose
-	// locks it released. Claims with other numbers are left alone.
+	// locks it released. Claims with other numbers are left alone, and so are events that an operator has
+	// cancelled meanwhile.
 	GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) ([]eventqueue.EventID, error)
 
 	// Value returns the value of an event whose claim still holds, and false if it does not hold.

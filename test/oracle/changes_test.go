@@ -68,7 +68,7 @@ func TestOperatorChangesAreChecked(t *testing.T) {
 		"ended as no one asked":            {newScript().asks().emit(0, 0).claim(1, "w1", 1, 0).run(2, "w1", 1, oracle.Cut).write(3, "w1", 1, machine.Cancelled, 0).logged("CANCELLED", old), "I1"},
 		"cancelled though it had ended":    {begun().run(3, "w1", 1, oracle.OK).asked(4).write(5, "w1", 1, machine.Cancelled, 0).logged("CANCELLED", old), "I1"},
 		"completed though it was to end":   {begun().asked(2).saw(3, 1, old).logged("COMPLETED", old), ""},
-		"ended by the next claim":          {begun().asked(2).write(3, "w1", 1, machine.RetryAllowed, 90).claim(4, "w2", 2, 1).write(5, "w2", 2, machine.Cancelled, 0).logged("CANCELLED", old), ""},
+		"left to the next claim":           {begun().asked(2).write(3, "w1", 1, machine.Released, 0).claim(4, "w2", 2, 0).write(5, "w2", 2, machine.Cancelled, 0).logged("CANCELLED", old), "I1"},
 		"taken over as it was to end":      {begun().asked(2).claim(63, "w2", 2, 1).write(64, "w2", 2, machine.Cancelled, 0).logged("CANCELLED", old), ""},
 		"run again as it was to end":       {begun().asked(2).claim(63, "w2", 2, 1).run(64, "w2", 2, oracle.Cut).write(65, "w2", 2, machine.Cancelled, 0).logged("CANCELLED", old), "I3"},
 		"edited":                           {newScript().emit(0, 0).changed(1, 0, 0, edited).claim(2, "w1", 1, 0).saw(3, 1, edited).logged("COMPLETED", edited), ""},

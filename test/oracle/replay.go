@@ -163,10 +163,13 @@ func (w *walk) written(r *Record) {
 	case machine.RetryAllowed:
 		w.retries++
 	}
+	if w.asked != nil && !w.gone {
+		w.accuse(w.life, "I1", "%s was written with token %d, and it waits, though an operator had cancelled it", r.Label, r.Attempt)
+	}
 	if r.Label != machine.Released && r.Label != machine.OverLimit {
 		w.company = 0
 	}
-	if !r.Due.IsZero() && w.asked == nil { // what was cancelled is due until it ends
+	if !r.Due.IsZero() {
 		w.due = r.Due
 	}
 }
