@@ -142,6 +142,10 @@ type Event struct {
 	Modifier string
 	Value    json.RawMessage
 
+	// Encrypted says to the handler that the database has its Value encrypted (package valuecodec), so that errors and logs
+	// should have nothing of it.
+	Encrypted bool
+
 	// Attributes are those that the event was emitted with, and those that it inherited. Do not
 	// change the map: events that are emitted meanwhile inherit from it.
 	Attributes map[string]string

@@ -33,6 +33,7 @@ func (q *Queue) Begin(event any) (context.Context, *eventqueue.Run) {
 	}
 	run, err := worker.Begin(ctx, q.Service.Queue, q.Service.Store(), id, shown.Queued.Handler(), true)
 	q.must("begin a run", err)
+	q.openValue(&run.Event)
 	return eventqueue.WithParent(ctx, &run.Event), run
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/envelope"
 )
 
 // Emitted is an event that was emitted, and may have ended since.
@@ -121,8 +122,20 @@ func (v View) Emitted() []Emitted {
 	all := make([]Emitted, len(rows))
 	for i, r := range rows {
 		all[i] = r.emitted()
+		v.queue.openValue(&all[i].Event)
 	}
 	return all
+}
+
+// openValue opens a value that the Codec of the program has encrypted.
+func (q *Queue) openValue(e *eventqueue.Event) {
+	q.t.Helper()
+	if q.config.Codec == nil || !envelope.Is(e.Value) {
+		return
+	}
+	value, err := q.config.Codec.Open(e)
+	q.must("open the value of event "+e.ID.String(), err)
+	e.Value, e.Encrypted = value, true
 }
 
 // RequireEmitted is RequireEmitted of Queue.

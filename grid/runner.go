@@ -137,6 +137,9 @@ func (r *Runner) register(handlers Handlers, g *Grid) error {
 // one transaction.
 func (r *Runner) handle(ctx context.Context, g *Grid, run *eventqueue.Run) error {
 	if err := g.checkValue(run.Value); err != nil {
+		if run.Encrypted {
+			err = errors.New("the event does not fit the inputs of its actions; how is left out, as the value is encrypted")
+		}
 		return eventqueue.Permanent(fmt.Errorf("grid %s: %w", g.name, err))
 	}
 	a, err := r.resume(ctx, g, run)

@@ -22,6 +22,7 @@ import (
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
 	"eventsv2/pubsubnotify"
+	"eventsv2/valuecodec"
 )
 
 // The canvas, the module and the modifier of events and handlers that name none.
@@ -82,6 +83,10 @@ type Config struct {
 	// Queue configures emitting. Defaults beside its own: DefaultCanvas (unless
 	// MultiTenant), DefaultModule and DefaultModifier.
 	Queue eventqueue.QueueConfig
+
+	// Codec encrypts the values of what the program emits, after Queue.EmitMiddleware, and opens them before the handlers
+	// and Worker.Middleware. Default (nil): values are in the clear, and a run whose value is encrypted is a failed attempt.
+	Codec *valuecodec.Codec
 
 	// Typed configures typed events; see On.
 	Typed typed.Config
@@ -172,6 +177,10 @@ func (c Config) withDefaults() (Config, error) {
 	c.withNotifier()
 	if !c.MultiTenant {
 		c.Queue.Canvas = cmp.Or(c.Queue.Canvas, DefaultCanvas)
+	}
+	if c.Codec != nil {
+		c.Queue.EmitMiddleware = append(slices.Clip(c.Queue.EmitMiddleware), c.Codec.Emit)
+		c.Worker.OpenValue = c.Codec.Open
 	}
 	c.observe()
 	c.Queue.Module = cmp.Or(c.Queue.Module, DefaultModule)

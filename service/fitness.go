@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/envelope"
 	"eventsv2/migrations"
 )
 
@@ -20,7 +22,43 @@ func (s *Service) Fitness(ctx context.Context) (inspect.Fitness, error) {
 	if err := s.registerTyped(); err != nil {
 		return inspect.Fitness{}, err
 	}
-	return inspect.NewIn(s.config.Schema, s.pool).Fitness(ctx, s.handlers)
+	handlers, err := s.handlers.Wrap(s.opening)
+	if err != nil {
+		return inspect.Fitness{}, err
+	}
+	return inspect.NewIn(s.config.Schema, s.pool).Fitness(ctx, handlers)
+}
+
+// opening has a handler that checks values check encrypted ones in the clear, with the codec.
+func (s *Service) opening(h eventqueue.Handler) (eventqueue.Handler, error) {
+	if checker, is := h.(inspect.ValueChecker); is {
+		return openingChecker{h, checker, s.config.Worker.OpenValue}, nil
+	}
+	return h, nil
+}
+
+type openingChecker struct {
+	eventqueue.Handler
+	checker inspect.ValueChecker
+	open    func(*eventqueue.Event) (json.RawMessage, error) // nil without a codec
+}
+
+// CheckValue implements inspect.ValueChecker.
+func (c openingChecker) CheckValue(e *eventqueue.Event) error {
+	key, encrypted := envelope.Key(e.Value)
+	if !encrypted {
+		return c.checker.CheckValue(e)
+	}
+	if c.open == nil {
+		return fmt.Errorf("the value is encrypted with key %d, and the program has no codec", key)
+	}
+	value, err := c.open(e)
+	if err != nil {
+		return err
+	}
+	opened := *e
+	opened.Value, opened.Encrypted = value, true
+	return c.checker.CheckValue(&opened)
 }
 
 // registerTyped registers the handlers of typed events, once.

@@ -13,6 +13,7 @@ import (
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
+	"eventsv2/valuecodec"
 )
 
 // FromEnv reads a Config from the environment of the process, where docs/configuration.md
@@ -37,7 +38,12 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	codec, err := codecOf(c.ValueKeyset)
+	if err != nil {
+		return Config{}, err
+	}
 	return Config{
+		Codec:       codec,
 		DatabaseURL: c.DatabaseURL,
 		Access:      pgsession.Access{PasswordFile: c.DatabasePasswordFile},
 		cloudSQL:    c.CloudSQLInstance,
@@ -74,6 +80,18 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 		Address:           address,
 		Logger:            logger,
 	}, nil
+}
+
+// codecOf is the codec of VALUE_KEYSET_FILE; nil for "". The error names the variable.
+func codecOf(file string) (*valuecodec.Codec, error) {
+	if file == "" {
+		return nil, nil
+	}
+	codec, err := valuecodec.Load(file)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: VALUE_KEYSET_FILE: %w", err)
+	}
+	return codec, nil
 }
 
 // environmentSecret reads a secret from the environment of the process.

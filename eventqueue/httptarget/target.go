@@ -116,10 +116,14 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	received := time.Now()
 	tooSlow := time.AfterFunc(t.bodyTime, cancel)
 	defer tooSlow.Stop()
+	excerpt := t.credentials.redact(drainBody(response), request.Header)
+	if event.Encrypted && excerpt != "" {
+		excerpt = "its text is left out, as it may repeat the value, which is encrypted"
+	}
 	err = verdict(answer{
 		status:   response.StatusCode,
 		header:   response.Header,
-		excerpt:  t.credentials.redact(drainBody(response), request.Header),
+		excerpt:  excerpt,
 		location: t.credentials.redact(newLocation(response.Header), request.Header),
 		received: received,
 		token:    token != "",

@@ -163,7 +163,7 @@ func on[T Event](b *Bus, name string, f func(context.Context, T, *eventqueue.Run
 	h.run = func(ctx context.Context, run *eventqueue.Run) error {
 		var event T
 		if err := k.decode(run.Value, HandlingKey(run.Event), reflect.ValueOf(&event).Elem(), h.strict); err != nil {
-			return eventqueue.Permanent(err)
+			return eventqueue.Permanent(concealed(&run.Event, err))
 		}
 		return f(ctx, event, run)
 	}

@@ -112,7 +112,7 @@ func (h *typedHandler) Handle(ctx context.Context, run *eventqueue.Run) error { 
 // A type of the application's may panic over a value.
 func (h *typedHandler) CheckValue(e *eventqueue.Event) (err error) {
 	defer invoke.Recovered(&err)
-	return h.kind.decode(e.Value, HandlingKey(*e), reflect.New(h.kind.is).Elem(), h.strict)
+	return concealed(e, h.kind.decode(e.Value, HandlingKey(*e), reflect.New(h.kind.is).Elem(), h.strict))
 }
 
 // at returns the key of this handler's own events, for events with a handling key.
@@ -214,7 +214,7 @@ type dispatcher struct {
 func (d *dispatcher) CheckValue(e *eventqueue.Event) (err error) {
 	defer invoke.Recovered(&err)
 	if err := d.kind.check(e.Value); err != nil {
-		return err
+		return concealed(e, err)
 	}
 	for _, h := range d.handlers {
 		if err := h.CheckValue(e); err != nil {
@@ -227,7 +227,7 @@ func (d *dispatcher) CheckValue(e *eventqueue.Event) (err error) {
 // Handle implements Handler.
 func (d *dispatcher) Handle(ctx context.Context, run *eventqueue.Run) error {
 	if err := d.kind.check(run.Value); err != nil {
-		return eventqueue.Permanent(err)
+		return eventqueue.Permanent(concealed(&run.Event, err))
 	}
 	within := &eventqueue.Run{Event: run.Event, Attempt: run.Attempt, ClaimID: run.ClaimID} // without a worker, so it cannot complete the event
 	for _, h := range d.handlers {

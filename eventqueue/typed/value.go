@@ -3,6 +3,7 @@ package typed
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"eventsv2/eventqueue"
 	"eventsv2/internal/article"
 )
 
@@ -70,6 +72,15 @@ func (k *kind) decode(value []byte, key string, into reflect.Value, strict bool)
 		return nil
 	}
 	return &DecodeError{Key: key, Struct: k.is.String(), Field: strings.TrimPrefix(err.path, "."), Problem: err.problem}
+}
+
+// concealed is an error without what it has of the value of an encrypted event.
+func concealed(e *eventqueue.Event, err error) error {
+	var misfit *DecodeError
+	if !e.Encrypted || !errors.As(err, &misfit) {
+		return err
+	}
+	return &DecodeError{Key: misfit.Key, Struct: misfit.Struct, Problem: "does not fit; how is left out, as the value is encrypted"}
 }
 
 // misfit is a part of a value that does not fit its type. Each caller adds its step to the path.

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -96,6 +97,11 @@ type Config struct {
 	// records a span and calls it. The first one is outermost. New calls each once for each handler. A panic
 	// within one is that of the handler. Default (nil): none.
 	Middleware []func(eventqueue.Handler) eventqueue.Handler
+
+	// OpenValue returns the value of an event whose value is encrypted, for its handler, as that of a codec of package
+	// valuecodec does. It stands around the Middleware. Its error is a failed attempt. Default (nil): a run with an encrypted
+	// value is a failed attempt.
+	OpenValue func(e *eventqueue.Event) (json.RawMessage, error)
 
 	// OnError is called once for each failed attempt: a handler returned an error, also of its timeout, or
 	// panicked, or its run was lost with its worker. A snooze is none, and neither is a run that was given back or

@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/internal/attributes"
+	"eventsv2/internal/envelope"
 	"eventsv2/internal/invoke"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/trace"
@@ -176,10 +177,16 @@ func (x *execution) process() (verdict machine.Label, err error) {
 			return machine.Released, err
 		}
 	}
+	run := &x.run
+	if envelope.Is(run.Value) {
+		if run, err = decrypted(run, x.executor.config.OpenValue); err != nil {
+			return machine.Exception, err
+		}
+	}
 	if err := x.breaker.enter(&x.ctx, x.guarded()); err != nil {
 		return machine.Released, err
 	}
-	err = x.leave(invoke.Handler(&x.ctx, x.handler, &x.run))
+	err = x.leave(invoke.Handler(&x.ctx, x.handler, run))
 	if err == nil {
 		return verdictOf(nil, nil), nil
 	}

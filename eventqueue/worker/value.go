@@ -2,12 +2,14 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/envelope"
 	"eventsv2/internal/logkey"
 )
 
@@ -64,4 +66,20 @@ func (v *valueReader) read(ctx context.Context, run *eventqueue.Run) error {
 	}
 	run.Value = value
 	return nil
+}
+
+// decrypted is a run of an event whose value is encrypted, with the value in the clear. The run itself retains what the database
+// has, for whoever is told of it. openValue is Config.OpenValue.
+func decrypted(run *eventqueue.Run, openValue func(*eventqueue.Event) (json.RawMessage, error)) (*eventqueue.Run, error) {
+	if openValue == nil {
+		key, _ := envelope.Key(run.Value)
+		return nil, fmt.Errorf("the value is encrypted with key %d, and this worker has no key set: give it one (VALUE_KEYSET_FILE, or Codec in service.Config), and retry the event", key)
+	}
+	value, err := openValue(&run.Event)
+	if err != nil {
+		return nil, err
+	}
+	plain := *run
+	plain.Value, plain.Encrypted = value, true
+	return &plain, nil
 }

@@ -16,6 +16,7 @@ import (
 	"eventsv2/internal/setup"
 	"eventsv2/migrations"
 	"eventsv2/service"
+	"eventsv2/valuecodec"
 )
 
 // applicationName is shown in pg_stat_activity.
@@ -89,8 +90,12 @@ func (silence) Publish(context.Context, []eventqueue.Notification) error { retur
 const silentRest = 24 * time.Hour
 
 // silentQueue is a queue that publishes nothing.
-func silentQueue(store *pgstore.Store, limits eventqueue.Limits) (*eventqueue.Queue, error) {
-	return eventqueue.New(store, silence{}, eventqueue.QueueConfig{Limits: limits, PublishRest: silentRest})
+func silentQueue(store *pgstore.Store, limits eventqueue.Limits, codec *valuecodec.Codec) (*eventqueue.Queue, error) {
+	config := eventqueue.QueueConfig{Limits: limits, PublishRest: silentRest}
+	if codec != nil {
+		config.EmitMiddleware = []eventqueue.EmitMiddleware{codec.Emit}
+	}
+	return eventqueue.New(store, silence{}, config)
 }
 
 // checkPublishing checks before anything is opened that notifications can be published,
@@ -157,8 +162,12 @@ func (p *program) openEmitter(ctx context.Context) (*service.Service, error) {
 // withSilentQueue is withQueue without a notifier: all notifications are pending, and
 // the relay is woken.
 func (p *program) withSilentQueue(ctx context.Context, f func(c *connection) error) error {
+	program, err := service.FromEnvironment(p.variables())
+	if err != nil {
+		return badInput(err)
+	}
 	return p.withStore(ctx, func(store *pgstore.Store, config setup.Config) error {
-		queue, err := silentQueue(store, config.Limits())
+		queue, err := silentQueue(store, config.Limits(), program.Codec)
 		if err != nil {
 			return failed(err)
 		}

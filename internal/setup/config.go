@@ -45,6 +45,7 @@ type Config struct {
 	EmulatorHost string `env:"PUBSUB_EMULATOR_HOST" used:"all" desc:"host:port of a Pub/Sub emulator. Empty: Google Cloud Pub/Sub."`
 
 	MaxValueBytes  int           `env:"MAX_VALUE_BYTES" envDefault:"262144" used:"all" desc:"Largest value of an event, in bytes."`
+	ValueKeyset    string        `env:"VALUE_KEYSET_FILE" used:"all" desc:"File with a key set of Tink in JSON, such as a mounted secret, with which values are encrypted when they are emitted and opened for handlers. It is read at the start. Empty: values are in the clear, and runs with encrypted ones fail. See encryption.md."`
 	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"Longest delay of an event; at most 878400h, a hundred years."`
 	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits, at most, until its notification is published; at most 1m. The event is accepted in any case."`
 

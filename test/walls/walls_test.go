@@ -126,6 +126,7 @@ var forbidden = [][2]string{
 	{"eventqueue/fallback", "eventqueue/pgstore"},
 	{"eventqueue/httptarget", "eventqueue/worker"},
 	{"eventqueue/notifytest", "pubsubnotify"},
+	{"valuecodec", "eventqueue/pgstore"},
 }
 
 // rules are the names of the rules about imports.
