@@ -15,6 +15,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/envelope"
 	"eventsv2/internal/humantime"
 )
 
@@ -59,6 +60,9 @@ func editFormOf(who viewer, id eventqueue.EventID, of inspect.Shown) (form editF
 	switch {
 	case !who.May(access.ReadValues, event.Canvas):
 		form.Value, form.ValueShown, form.Hidden = "", false, "You may not read the value. Leave this empty to keep it."
+	case envelope.Is(event.Value):
+		form.Value, form.ValueShown = "", false
+		form.Hidden = "The value is encrypted: only the application can read it. Leave this empty to keep it. What you write here is stored in the clear."
 	case !form.ValueShown:
 		form.Hidden = "The value is too long to be shown here. Leave this empty to keep it."
 	}

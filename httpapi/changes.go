@@ -22,6 +22,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/attributes"
+	"eventsv2/internal/envelope"
 	"eventsv2/internal/keymode"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/view"
@@ -139,7 +140,8 @@ func emissionAnswer(all []eventqueue.Emitted) *emission {
 	return &emission{http.StatusCreated, body}
 }
 
-// emitOnce emits an event under the key of its request, whose repeats have to have the same content.
+// emitOnce emits an event under the key of its request, whose repeats have to have the same content. Of a value that is
+// encrypted that is not known.
 func (a *api) emitOnce(ctx context.Context, e eventqueue.NewEvent) (*emission, error) {
 	made, err := a.emit(ctx, inBody, e)
 	if err != nil || !made.Body.Repeat {
@@ -147,7 +149,7 @@ func (a *api) emitOnce(ctx context.Context, e eventqueue.NewEvent) (*emission, e
 	}
 	return made, a.refuseOther(ctx, eventqueue.EventID(made.Body.IDs[0]), func(was eventqueue.Event) bool {
 		return (eventqueue.HandlerKey{Module: e.Module, Name: e.Name, Modifier: e.Modifier}) == was.Handler() &&
-			bytes.Equal(e.Value, was.Value) && maps.Equal(sent(e.Attributes), sent(was.Attributes))
+			(bytes.Equal(e.Value, was.Value) || envelope.Is(was.Value)) && maps.Equal(sent(e.Attributes), sent(was.Attributes))
 	})
 }
 

@@ -76,11 +76,17 @@ func (a *api) shown(ctx context.Context, id int64) (inspect.Shown, view.Event, e
 	if e == nil || !callerOf(ctx).May(access.Read, e.Canvas) {
 		return inspect.Shown{}, view.Event{}, errNoEvent()
 	}
-	if !callerOf(ctx).May(access.ReadValues, e.Canvas) {
-		e.Value = nil
+	content := operate.Content{Value: e.Value, Attributes: e.Attributes}
+	switch {
+	case !callerOf(ctx).May(access.ReadValues, e.Canvas):
+		e.Value, content.Value = nil, nil
+	case e.Encrypted() != "" && shown.Queued != nil:
+		content.Value = shown.Queued.Value
+	case e.Encrypted() != "":
+		content.Value = shown.Logged.Value
 	}
 	if shown.Queued != nil || e.CanRetry() {
-		e.Version = operate.Content{Value: e.Value, Attributes: e.Attributes}.Version()
+		e.Version = content.Version()
 	}
 	return shown, *e, nil
 }

@@ -1,6 +1,7 @@
 package eventctl
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -70,7 +71,7 @@ func (p *program) showEvent(e view.Event, canvasName string, shown inspect.Shown
 	return p.write(doc, func(w io.Writer) {
 		printing.Table(w, append(rows, originRows(e)...))
 		writeAttempts(w, attempts)
-		_, _ = fmt.Fprintf(w, "value, %s:\n%s\n", printing.Plural(e.ValueBytes, "byte"), printing.PrintableJSON(e.Value))
+		_, _ = fmt.Fprintf(w, "value, %s:\n%s\n", printing.Plural(e.ValueBytes, "byte"), cmp.Or(e.Encrypted(), string(printing.PrintableJSON(e.Value))))
 	})
 }
 

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/envelope"
 	"eventsv2/internal/humantime"
 )
 
@@ -22,9 +24,12 @@ type Event struct {
 	State      string              `json:"state" doc:"One of the states by which GET /v1/events filters; of an event that has ended, one of those of GET /v1/history."`
 	Value      json.RawMessage     `json:"value,omitempty" doc:"Only of one event, for readers of values."`
 	ValueBytes int                 `json:"value_bytes"`
-	Attributes map[string]string   `json:"attributes,omitempty"`
-	ParentID   eventqueue.EventID  `json:"parent_id,omitempty"`
-	Original   eventqueue.EventID  `json:"replayed_from,omitempty" doc:"The event that it repeats, if it was emitted again from the history."`
+
+	EncryptedWith int64 `json:"encrypted_with,omitempty" doc:"Only of one event: id of the key that its value is encrypted with. Only the application can read it, and value is absent."`
+
+	Attributes map[string]string  `json:"attributes,omitempty"`
+	ParentID   eventqueue.EventID `json:"parent_id,omitempty"`
+	Original   eventqueue.EventID `json:"replayed_from,omitempty" doc:"The event that it repeats, if it was emitted again from the history."`
 
 	OrderingKey string     `json:"ordering_key,omitempty"`
 	UniqueKey   string     `json:"unique_key,omitempty" doc:"Under which it was emitted."`
@@ -49,7 +54,11 @@ type Event struct {
 }
 
 func eventOf(e eventqueue.Event) Event {
-	return Event{ID: e.ID, Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: JSONValue(e.Value), Attributes: e.Attributes,
+	key, encrypted := envelope.Key(e.Value)
+	if encrypted {
+		e.Value = nil
+	}
+	return Event{EncryptedWith: int64(key), ID: e.ID, Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: JSONValue(e.Value), Attributes: e.Attributes,
 		ParentID: e.ParentID, Original: operate.OriginalOf(e.Attributes), Retries: e.Retries, EnqueuedAt: e.EnqueuedAt.UTC()}
 }
 
@@ -103,6 +112,14 @@ func JSONValue(value []byte) json.RawMessage {
 	}
 	text, _ := json.Marshal(string(value)) // a string always becomes JSON
 	return text
+}
+
+// Encrypted is the sentence about a value that is encrypted; "" for one that is not.
+func (e Event) Encrypted() string {
+	if e.EncryptedWith == 0 {
+		return ""
+	}
+	return fmt.Sprintf("encrypted, with key %d; only the application can read it", e.EncryptedWith)
 }
 
 // Handler is the key of the event's handler.
