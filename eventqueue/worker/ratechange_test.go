@@ -23,19 +23,15 @@ func TestChangedLimitForgetsNothing(t *testing.T) {
 	looks := 900
 	r.emitTo(rig.Key.Name, looks)
 	r.awaitOutcomes(looks)
-	released := func() {
+	ran := func(after string, want int) {
 		t.Helper()
-		r.awaitWritten()
+		r.awaitOutcomes(looks)
 		n, err := r.limits.Release(testenv.Context(t), handlerScope())
 		if err != nil {
 			t.Fatal(err)
 		}
 		looks += n
 		r.awaitOutcomes(looks)
-	}
-	ran := func(after string, want int) {
-		t.Helper()
-		released()
 		if n := r.Outcomes.Count(machine.ExecutesToCompletion); n != want {
 			t.Errorf("%d have run after %s, want %d", n, after, want)
 		}

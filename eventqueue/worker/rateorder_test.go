@@ -43,11 +43,9 @@ func (r *clockRig) minute(looks int, emit func(second int) (emitted int)) int {
 	r.T.Helper()
 	begins := r.now.Truncate(time.Minute).Add(time.Minute)
 	for second := 0; second < 60; second += 5 {
-		r.awaitWritten()
 		r.setClock(begins.Add(time.Duration(second)*time.Second + time.Millisecond))
 		looks += emit(second)
 		r.awaitOutcomes(looks)
-		r.awaitWritten()
 		looks += r.notifyDue()
 		r.awaitOutcomes(looks)
 	}
@@ -213,7 +211,6 @@ func TestCancelledEventsHoldNoPlaces(t *testing.T) {
 	r.Start(worker.Config{})
 	r.emitTo(rig.Key.Name, 300)
 	r.awaitOutcomes(300)
-	r.awaitWritten()
 	r.Exec(`DELETE FROM events_v2`)
 	wait, err := r.limits.Check(t.Context(), rig.Canvas, rig.Key)
 	if next := r.now.Truncate(time.Minute).Add(time.Minute).Sub(r.now); wait != next || err != nil {
@@ -224,7 +221,6 @@ func TestCancelledEventsHoldNoPlaces(t *testing.T) {
 	}
 	r.emitTo(rig.Key.Name, 5)
 	r.awaitOutcomes(305)
-	r.awaitWritten()
 	if late := rig.One[time.Time](r.Rig, `SELECT max(delay_until) FROM events_v2`); late.After(r.now.Truncate(time.Minute).Add(2 * time.Minute)) {
 		t.Errorf("an event waits until %s, at %s", late, r.now)
 	}

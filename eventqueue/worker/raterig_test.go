@@ -65,8 +65,7 @@ func (r *clockRig) nextMinute() (notified int) {
 	return r.notifyDue()
 }
 
-// awaitWritten waits until no event is claimed. An outcome is observed before it is written: what was put off may not be in
-// its row yet.
+// awaitWritten waits until no event is claimed.
 func (r *clockRig) awaitWritten() {
 	r.T.Helper()
 	testenv.Eventually(r.T, "all that was claimed is written", func() bool {
@@ -108,7 +107,8 @@ func handlerScope() eventqueue.Scope {
 	return eventqueue.Scope{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name}
 }
 
-// awaitEnds waits until so many runs have ended or were put off, in all.
+// awaitOutcomes waits until so many runs have ended or were put off, in all, and that is in their rows, which it is not yet when it
+// is observed: an event that is released meanwhile becomes due when it is written, and is left to the relay, which the rig has not.
 func (r *clockRig) awaitOutcomes(n int) {
 	r.T.Helper()
 	ctx := testenv.Context(r.T)
@@ -117,6 +117,7 @@ func (r *clockRig) awaitOutcomes(n int) {
 		changed := r.Outcomes.Changed
 		r.Outcomes.Mu.Unlock()
 		if got := r.Outcomes.Count(machine.ExecutesToCompletion) + r.Outcomes.Count(machine.OverLimit); got >= n {
+			r.awaitWritten()
 			return
 		}
 		select {
