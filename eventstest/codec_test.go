@@ -196,14 +196,14 @@ func TestRunFailsWithoutTheKeyOfItsValue(t *testing.T) {
 			q := eventstest.New(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), Codec: test.codec})
 			calls := 0
 			register(t, q, func() error { calls++; return nil })
-			ids, err := q.Service.EmitMany(testenv.Context(t), sealed)
-			if err != nil {
+			var id eventqueue.EventID
+			if err := q.Service.Pool().QueryRow(testenv.Context(t), `SELECT events_emit($1, 'WORKER', 'mail', $2)`, service.DefaultCanvas.String(), string(sealed[0].Value)).Scan(&id); err != nil {
 				t.Fatal(err)
 			}
 			for i := range 3 {
 				a := q.Work()
 				key := string(sealed[0].Value[len(`{"$encrypted":{"key":`):strings.Index(string(sealed[0].Value), ",")])
-				if a.Event != ids[0] || a.Err == nil || !strings.Contains(a.Err.Error(), test.want) || !strings.Contains(a.Err.Error(), "key "+key) {
+				if a.Event != id || a.Err == nil || !strings.Contains(a.Err.Error(), test.want) || !strings.Contains(a.Err.Error(), "key "+key) {
 					t.Errorf("run %d: %+v", i, a)
 				}
 				q.Advance(3 * time.Hour)
@@ -211,8 +211,40 @@ func TestRunFailsWithoutTheKeyOfItsValue(t *testing.T) {
 			if calls != 0 {
 				t.Error("the handler was called")
 			}
-			q.RequireState(ids[0], eventstest.Failed)
+			q.RequireState(id, eventstest.Failed)
 		})
+	}
+}
+
+// TestValuesAreOpenedByAServiceThatEncryptsNone, as before all workers have the key set: handler, and what it asks for its event,
+// have the value.
+func TestValuesAreOpenedByAServiceThatEncryptsNone(t *testing.T) {
+	t.Parallel()
+	codec, databaseURL := newCodec(t), testenv.DatabaseURL(t)
+	encrypts := eventstest.New(t, service.Config{DatabaseURL: databaseURL, Codec: codec})
+	if _, err := encrypts.Service.Emit(testenv.Context(t), eventqueue.NewEvent{Name: "mail", Value: json.RawMessage(`"` + canary + `"`)}); err != nil {
+		t.Fatal(err)
+	}
+	config := service.Config{DatabaseURL: databaseURL}
+	config.Worker.OpenValue = codec.Open
+	q := eventstest.New(t, config)
+	h := eventqueue.HandlerFunc(func(ctx context.Context, run *eventqueue.Run) error {
+		parent := eventqueue.ParentOf(ctx)
+		if string(run.Value) != `"`+canary+`"` || string(parent.Value) != string(run.Value) || !parent.Encrypted {
+			t.Errorf("the run has %s, its event %s", run.Value, parent.Value)
+		}
+		_, err := q.Service.Emit(ctx, eventqueue.NewEvent{Name: "child", Value: json.RawMessage(`"plain"`)})
+		return err
+	})
+	if err := q.Service.Register(eventqueue.HandlerKey{Name: "mail"}, h, eventqueue.Policy{}); err != nil {
+		t.Fatal(err)
+	}
+	if a := q.Work(); a.Err != nil {
+		t.Error(a.Err)
+	}
+	var stored string
+	if err := q.Service.Pool().QueryRow(testenv.Context(t), `SELECT value FROM events_v2 WHERE name = 'child'`).Scan(&stored); err != nil || stored != `"plain"` {
+		t.Errorf("the child has %s, %v", stored, err)
 	}
 }
 

@@ -85,7 +85,8 @@ type Config struct {
 	Queue eventqueue.QueueConfig
 
 	// Codec encrypts the values of what the program emits, after Queue.EmitMiddleware, and opens them before the handlers
-	// and Worker.Middleware. Default (nil): values are in the clear, and a run whose value is encrypted is a failed attempt.
+	// and Worker.Middleware. Default (nil): values are in the clear, and a run whose value is encrypted is a failed attempt,
+	// unless Worker.OpenValue is set.
 	Codec *valuecodec.Codec
 
 	// Typed configures typed events; see On.

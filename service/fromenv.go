@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 
@@ -42,6 +43,10 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	var open func(*eventqueue.Event) (json.RawMessage, error)
+	if codec != nil && !c.EncryptValues {
+		open, codec = codec.Open, nil
+	}
 	return Config{
 		Codec:       codec,
 		DatabaseURL: c.DatabaseURL,
@@ -67,6 +72,7 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 			TTL:           c.TTL,
 			RetainHistory: c.RetainHistory,
 			LogEvents:     c.LogsAllEvents(),
+			OpenValue:     open,
 		},
 		Relay: maintenance.RelayConfig{Interval: c.RelayInterval, LostAfter: c.RelayLostAfter, PerSecond: c.RelayPerSecond},
 		Pruner: maintenance.PrunerConfig{CompletedFor: c.HistoryCompletedFor, FailedFor: c.HistoryFailedFor,

@@ -74,7 +74,8 @@ func Load(file string) (*Codec, error) {
 }
 
 // Emit is an eventqueue.EmitMiddleware that encrypts the values of the events. It is the last of several. A value that is
-// encrypted already stays as it is. Values that could not be emitted are refused as always, with an *eventqueue.InvalidError.
+// encrypted already stays as it is, if the codec opens it at this event. Values that could not be emitted are refused as
+// always, with an *eventqueue.InvalidError.
 func (c *Codec) Emit(ctx context.Context, events []eventqueue.NewEvent, next eventqueue.EmitFunc) ([]eventqueue.Emitted, error) {
 	// What is emitted later is the envelope, whose length is what counts.
 	if err := (eventqueue.Limits{MaxValueBytes: math.MaxInt, MaxDelay: mostDelay}).CheckEvents(events, time.Now()); err != nil {
@@ -83,9 +84,12 @@ func (c *Codec) Emit(ctx context.Context, events []eventqueue.NewEvent, next eve
 	for i := range events {
 		e := &events[i]
 		if envelope.Is(e.Value) {
+			if _, err := c.Open(&eventqueue.Event{Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: e.Value}); err != nil {
+				return nil, &eventqueue.InvalidError{Index: i, Field: "value", Problem: err.Error()}
+			}
 			continue
 		}
-		encrypted, err := c.aead.Encrypt(e.Value, addressOf(e.Canvas, e.Module, e.Name))
+		encrypted, err := c.aead.Encrypt(e.Value, addressOf(e.Canvas, e.Module, e.Name, e.Modifier))
 		if err != nil {
 			return nil, fmt.Errorf("encrypt the value of event %d with key %d: %w", i, c.primary, err)
 		}
@@ -112,16 +116,16 @@ func (c *Codec) Open(e *eventqueue.Event) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the value is encrypted with key %d, but was changed since: it is no envelope any more", key)
 	}
-	value, err := c.aead.Decrypt(encrypted, addressOf(e.Canvas, e.Module, e.Name))
+	value, err := c.aead.Decrypt(encrypted, addressOf(e.Canvas, e.Module, e.Name, e.Modifier))
 	if err != nil {
-		return nil, fmt.Errorf("key %d does not open the value: it was changed since, or encrypted for another canvas, module or name", key)
+		return nil, fmt.Errorf("key %d does not open the value: it was changed since, or encrypted for another handler or canvas", key)
 	}
 	return value, nil
 }
 
 // addressOf is what a value is bound to: it cannot be opened at another one. Names have no control characters.
-func addressOf(canvas eventqueue.CanvasID, module, name string) []byte {
-	return slices.Concat(canvas[:], []byte(module), []byte{0}, []byte(name))
+func addressOf(canvas eventqueue.CanvasID, module, name, modifier string) []byte {
+	return slices.Concat(canvas[:], []byte(module), []byte{0}, []byte(name), []byte{0}, []byte(modifier))
 }
 
 func listed(keys []uint32) string {

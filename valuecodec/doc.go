@@ -7,11 +7,13 @@
 //
 // # What is promised
 //
-// A value is encrypted and authenticated (AEAD of Tink), and bound to its canvas, module and name: whoever can write to the
-// database can delete it, or repeat it for the same handler, but not read or change it, or hand it to another handler. Its
-// length shows. Everything else of an event is in the clear: its names, attributes, ordering and unique keys, and errors.
+// A value is encrypted and authenticated (AEAD of Tink), and bound to its canvas, module, name and modifier: whoever can
+// write to the database cannot read it, make another one, or hand it to another handler. They can delete it, repeat it for the
+// same handler, or write one in the clear in its place. Its length shows. Everything else of an event is in the clear: its
+// names, attributes, ordering and unique keys, and errors.
 //
-// Values in the clear are handed over as they are, so that a codec can be turned on while events wait.
+// Values in the clear are handed over as they are, so that a codec can be turned on while events wait. A handler knows them by
+// Encrypted of its event.
 //
 // # Failures
 //

@@ -2,9 +2,11 @@ package httptarget
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"syscall"
@@ -109,22 +111,22 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	case errors.As(err, &refused):
 		return eventqueue.Permanent(fmt.Errorf("POST %s: %w", t.to, refused))
 	case err != nil && ctx.Err() == nil && brokenInHand(err):
-		return lostError{fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, err))}
+		return lostError{fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, event, err))}
 	case err != nil:
-		return unanswered(ctx, fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, err)))
+		return unanswered(ctx, fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, event, err)))
 	}
 	received := time.Now()
 	tooSlow := time.AfterFunc(t.bodyTime, cancel)
 	defer tooSlow.Stop()
-	excerpt := t.credentials.redact(drainBody(response), request.Header)
-	if event.Encrypted && excerpt != "" {
-		excerpt = "its text is left out, as it may repeat the value, which is encrypted"
+	excerpt, location := t.credentials.redact(drainBody(response), request.Header), t.credentials.redact(newLocation(response.Header), request.Header)
+	if event.Encrypted && excerpt+location != "" {
+		excerpt, location = "its text is left out, as it may repeat the value, which is encrypted", ""
 	}
 	err = verdict(answer{
 		status:   response.StatusCode,
 		header:   response.Header,
 		excerpt:  excerpt,
-		location: t.credentials.redact(newLocation(response.Header), request.Header),
+		location: location,
 		received: received,
 		token:    token != "",
 	})
@@ -160,14 +162,17 @@ func brokenInHand(err error) bool {
 }
 
 // reason removes the wrapper of the HTTP client, which repeats the URL, and prefers
-// the cause for which the context of the run ended.
-func reason(ctx context.Context, err error) error {
+// the cause for which the context of the run ended. What a target has sent in place of an answer may repeat the value.
+func reason(ctx context.Context, event *eventqueue.Event, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	var wrapper *url.Error
 	if errors.As(err, &wrapper) {
-		return wrapper.Err
+		err = wrapper.Err
+	}
+	if event.Encrypted && !brokenInHand(err) && !errors.As(err, new(net.Error)) && !errors.As(err, new(*tls.CertificateVerificationError)) {
+		return errors.New("what came is not HTTP; it is left out, as it may repeat the value, which is encrypted")
 	}
 	return err
 }

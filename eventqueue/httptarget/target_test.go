@@ -165,6 +165,31 @@ func TestCutConnectionIsRetried(t *testing.T) {
 	}
 }
 
+// TestErrorsOfEncryptedEventsHaveNothingThatTheTargetSent: it may repeat the value.
+func TestErrorsOfEncryptedEventsHaveNothingThatTheTargetSent(t *testing.T) {
+	t.Parallel()
+	const canary = "ada@example.com"
+	for name, text := range map[string]string{
+		"text":          "HTTP/1.1 500 Oops\r\nContent-Length: 15\r\n\r\n" + canary,
+		"redirect":      "HTTP/1.1 303 See Other\r\nLocation: /customers/" + canary + "\r\nContent-Length: 0\r\n\r\n",
+		"no HTTP":       "HTTP/1.1 " + canary + "\r\n\r\n",
+		"broken header": "HTTP/1.1 200 OK\r\n" + canary + "\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target, _ := serve(t, hijack(text, func(net.Conn) {}))
+			run := testRun()
+			if err := target.Handle(testContext(t), run); err == nil || !strings.Contains(err.Error(), canary) {
+				t.Errorf("of an event in the clear: %v", err)
+			}
+			run.Encrypted = true
+			if err := target.Handle(testContext(t), run); err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), "may repeat the value, which is encrypted") {
+				t.Errorf("of an encrypted one: %v", err)
+			}
+		})
+	}
+}
+
 // untilClosed returns when the other side has closed the connection.
 func untilClosed(done chan<- struct{}) func(net.Conn) {
 	return func(conn net.Conn) {

@@ -152,7 +152,7 @@ func (r *resolvedRun) failure() (failed FailedRun, has bool) {
 	case machine.OverLimit, machine.Cancelled:
 		if has = r.lostRun && !r.calls.Load(); has {
 			failed = r.lostBefore()
-			failed.RetryIn = r.delay
+			failed.Last, failed.RetryIn = r.label == machine.Cancelled, r.delay
 		}
 		return failed, has
 	case machine.RetryAllowed, machine.RetryTooMany, machine.FailedForGood:

@@ -182,6 +182,7 @@ func (x *execution) process() (verdict machine.Label, err error) {
 		if run, err = decrypted(run, x.executor.config.OpenValue); err != nil {
 			return machine.Exception, err
 		}
+		x.ctx.event = &run.Event
 	}
 	if err := x.breaker.enter(&x.ctx, x.guarded()); err != nil {
 		return machine.Released, err

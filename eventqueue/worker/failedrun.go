@@ -16,7 +16,7 @@ type FailedRun struct {
 	// before the one that has found it.
 	Attempt int32
 
-	// Last reports whether the event is FAILED: its retries are used up, or the error is Permanent.
+	// Last reports whether the event has ended: it is FAILED, as its retries are used up or the error is Permanent, or was cancelled.
 	// Otherwise it is tried again after RetryIn.
 	Last    bool
 	RetryIn time.Duration

@@ -8,20 +8,30 @@ import (
 	"strconv"
 )
 
-// prefix begins each envelope, and no other value that means something else.
-const prefix = `{"$encrypted":{"key":`
+// An envelope begins with these, and the id of its key in between. No other value does that means something else.
+const (
+	prefix = `{"$encrypted":{"key":`
+	middle = `,"bytes":"`
+)
 
 // Is reports whether a value is an envelope. It allocates nothing.
-func Is(value []byte) bool { return bytes.HasPrefix(value, []byte(prefix)) }
+func Is(value []byte) bool {
+	_, is := Key(value)
+	return is
+}
 
-// Key returns the id of the key of an envelope, and whether the value is one.
+// Key returns the id of the key of an envelope, which is not 0, and whether the value is one.
 func Key(value []byte) (id uint32, is bool) {
-	if !Is(value) {
+	rest, is := bytes.CutPrefix(value, []byte(prefix))
+	if !is {
 		return 0, false
 	}
-	digits, _, _ := bytes.Cut(value[len(prefix):], []byte(","))
+	digits, _, is := bytes.Cut(rest[:min(len(rest), 20)], []byte(middle))
 	n, err := strconv.ParseUint(string(digits), 10, 32)
-	return uint32(n), err == nil
+	if !is || err != nil || n == 0 {
+		return 0, false
+	}
+	return uint32(n), true
 }
 
 type sealed struct {

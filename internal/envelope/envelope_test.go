@@ -15,8 +15,9 @@ func TestEnvelopeNamesItsKeyAndHoldsItsBytes(t *testing.T) {
 	if bytes, err := envelope.Bytes(value); err != nil || string(bytes) != "bytes" {
 		t.Errorf("it holds %q, %v", bytes, err)
 	}
-	for _, value := range []string{``, `null`, `{"encrypted":{"key":1}}`, `{"$encrypted":1}`, `{"$encrypted":{"key":x,"bytes":""}}`, `{"$encrypted":{"key":4294967296}}`} {
-		if id, is := envelope.Key([]byte(value)); is {
+	for _, value := range []string{``, `null`, `{"encrypted":{"key":1}}`, `{"$encrypted":1}`, `{"$encrypted":{"key":x,"bytes":""}}`, `{"$encrypted":{"key":4294967296,"bytes":""}}`,
+		`{"$encrypted":{"key":5}}`, `{"$encrypted":{"key":0,"bytes":""}}`, `{"$encrypted":{"key":-1,"bytes":""}}`, `{"$encrypted":{"key":1`} {
+		if id, is := envelope.Key([]byte(value)); is || envelope.Is([]byte(value)) {
 			t.Errorf("%s has the key %d", value, id)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -90,12 +92,8 @@ func (silence) Publish(context.Context, []eventqueue.Notification) error { retur
 const silentRest = 24 * time.Hour
 
 // silentQueue is a queue that publishes nothing.
-func silentQueue(store *pgstore.Store, limits eventqueue.Limits, codec *valuecodec.Codec) (*eventqueue.Queue, error) {
-	config := eventqueue.QueueConfig{Limits: limits, PublishRest: silentRest}
-	if codec != nil {
-		config.EmitMiddleware = []eventqueue.EmitMiddleware{codec.Emit}
-	}
-	return eventqueue.New(store, silence{}, config)
+func silentQueue(store *pgstore.Store, limits eventqueue.Limits, around ...eventqueue.EmitMiddleware) (*eventqueue.Queue, error) {
+	return eventqueue.New(store, silence{}, eventqueue.QueueConfig{Limits: limits, PublishRest: silentRest, EmitMiddleware: around})
 }
 
 // checkPublishing checks before anything is opened that notifications can be published,
@@ -129,7 +127,9 @@ func (p *program) withQueue(ctx context.Context, silent bool, f func(c *connecti
 	if silent {
 		return p.withSilentQueue(ctx, f)
 	}
-	emitter, err := p.openEmitter(ctx)
+	variables := maps.Clone(p.variables())
+	delete(variables, "VALUE_KEYSET_FILE") // see encrypting
+	emitter, err := p.openEmitter(ctx, variables, encrypting(config)...)
 	if err != nil {
 		return failed(err)
 	}
@@ -145,11 +145,12 @@ func (p *program) withQueue(ctx context.Context, silent bool, f func(c *connecti
 
 // openEmitter opens a service that only emits. If the database cannot be reached it fails at
 // once.
-func (p *program) openEmitter(ctx context.Context) (*service.Service, error) {
-	config, err := service.FromEnvironment(p.variables())
+func (p *program) openEmitter(ctx context.Context, variables map[string]string, around ...eventqueue.EmitMiddleware) (*service.Service, error) {
+	config, err := service.FromEnvironment(variables)
 	if err != nil {
 		return nil, err
 	}
+	config.Queue.EmitMiddleware = around
 	if config.Access, err = cloudsql.FromEnvironment(ctx, p.variables()); err != nil {
 		return nil, err
 	}
@@ -159,15 +160,27 @@ func (p *program) openEmitter(ctx context.Context) (*service.Service, error) {
 	return service.Open(ctx, config)
 }
 
+// encrypting is what encrypts values that are emitted, if there is a file with a key set. It is read at the first emit: other
+// commands have to work where it is not mounted.
+func encrypting(config setup.Config) []eventqueue.EmitMiddleware {
+	if config.ValueKeyset == "" || !config.EncryptValues {
+		return nil
+	}
+	load := sync.OnceValues(func() (*valuecodec.Codec, error) { return valuecodec.Load(config.ValueKeyset) })
+	return []eventqueue.EmitMiddleware{func(ctx context.Context, events []eventqueue.NewEvent, next eventqueue.EmitFunc) ([]eventqueue.Emitted, error) {
+		codec, err := load()
+		if err != nil {
+			return nil, fmt.Errorf("configuration: VALUE_KEYSET_FILE: %w", err)
+		}
+		return codec.Emit(ctx, events, next)
+	}}
+}
+
 // withSilentQueue is withQueue without a notifier: all notifications are pending, and
 // the relay is woken.
 func (p *program) withSilentQueue(ctx context.Context, f func(c *connection) error) error {
-	program, err := service.FromEnvironment(p.variables())
-	if err != nil {
-		return badInput(err)
-	}
 	return p.withStore(ctx, func(store *pgstore.Store, config setup.Config) error {
-		queue, err := silentQueue(store, config.Limits(), program.Codec)
+		queue, err := silentQueue(store, config.Limits(), encrypting(config)...)
 		if err != nil {
 			return failed(err)
 		}

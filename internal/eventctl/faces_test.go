@@ -56,7 +56,7 @@ func seedFacts(c *cli) {
 func (c *cli) api() func(method, path, body string) any {
 	c.t.Helper()
 	store, tokens := pgstore.New(c.pool), access.NewTokens("", c.pool)
-	queue, err := silentQueue(store, eventqueue.Limits{}, nil)
+	queue, err := silentQueue(store, eventqueue.Limits{})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func unknownOperation(id uuid.UUID) error {
 // withOperations calls f with the operations of the database, without a notifier.
 func (p *program) withOperations(ctx context.Context, f func(*operate.Operations) error) error {
 	return p.withStore(ctx, func(store *pgstore.Store, config setup.Config) error {
-		queue, err := silentQueue(store, config.Limits(), nil)
+		queue, err := silentQueue(store, config.Limits())
 		if err != nil {
 			return failed(err)
 		}

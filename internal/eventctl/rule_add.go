@@ -92,7 +92,7 @@ func (f *ruleFlags) identity(t operate.RuleType) (rule operate.Rule, err error) 
 
 // addRule adds a rule. It publishes nothing, so its queue is silent.
 func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setup.Config, kind operate.RuleKind, rule operate.Rule) error {
-	queue, err := silentQueue(store, config.Limits(), nil)
+	queue, err := silentQueue(store, config.Limits())
 	if err != nil {
 		return failed(err)
 	}

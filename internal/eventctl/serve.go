@@ -37,7 +37,7 @@ func serveCommand(p *program) *cobra.Command {
 				return badInput(fmt.Errorf("ACCESS_FILE: %w", err))
 			}
 		}
-		emitter, err := p.openEmitter(cmd.Context())
+		emitter, err := p.openEmitter(cmd.Context(), p.variables())
 		if err != nil {
 			return failed(err)
 		}

@@ -30,7 +30,7 @@ func configOf(t *testing.T, c *cli) setup.Config {
 func silentConnection(t *testing.T, c *cli) *connection {
 	t.Helper()
 	store := pgstore.New(c.pool)
-	queue, err := silentQueue(store, eventqueue.Limits{}, nil)
+	queue, err := silentQueue(store, eventqueue.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

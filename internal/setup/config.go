@@ -46,6 +46,7 @@ type Config struct {
 
 	MaxValueBytes  int           `env:"MAX_VALUE_BYTES" envDefault:"262144" used:"all" desc:"Largest value of an event, in bytes."`
 	ValueKeyset    string        `env:"VALUE_KEYSET_FILE" used:"all" desc:"File with a key set of Tink in JSON, such as a mounted secret, with which values are encrypted when they are emitted and opened for handlers. It is read at the start. Empty: values are in the clear, and runs with encrypted ones fail. See encryption.md."`
+	EncryptValues  bool          `env:"ENCRYPT_VALUES" envDefault:"true" used:"all" desc:"Whether values are encrypted when they are emitted, with VALUE_KEYSET_FILE. false: they are only opened, as before all workers have the key set."`
 	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"Longest delay of an event; at most 878400h, a hundred years."`
 	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits, at most, until its notification is published; at most 1m. The event is accepted in any case."`
 

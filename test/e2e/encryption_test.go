@@ -157,4 +157,15 @@ func TestBrokenKeySetEndsAProgramAtItsStart(t *testing.T) {
 	if n := one[int](r, `SELECT count(*) FROM event_workers`); n != 0 {
 		t.Errorf("%d workers have begun", n)
 	}
+	r.environment["VALUE_KEYSET_FILE"], r.environment["EVENTS_CANVAS"] = broken, canvas.String()
+	p := r.start("eventctl", nil, "emit", "--module", "WORKER", "--name", "greet", "--value", `"`+canary+`"`)
+	if status := p.wait(); status == 0 || !strings.Contains(p.text(), "VALUE_KEYSET_FILE: ") {
+		t.Errorf("eventctl emit ended with status %d:\n%s", status, p.text())
+	}
+	r.eventctl("pause", "--module", "WORKER", "--name", "greet") // what emits nothing needs no key set
+	r.environment["ENCRYPT_VALUES"] = "false"
+	r.eventctl("emit", "--module", "WORKER", "--name", "greet", "--value", `"in the clear"`)
+	if value := one[string](r, `SELECT value FROM events_v2`); value != `"in the clear"` {
+		t.Errorf("the value is %s", value)
+	}
 }
