@@ -27,7 +27,7 @@ func (x *execution) CompleteTx(ctx context.Context, f func(ctx context.Context, 
 		return x.complete(ctx, tx.DB)
 	})
 	if err != nil {
-		return err
+		return x.withCause(err)
 	}
 	x.completed.Store(true)
 	return nil
@@ -39,7 +39,7 @@ func (x *execution) CompleteIn(ctx context.Context, tx eventqueue.DB) error {
 		return x.alreadyCompleted()
 	}
 	if err := x.complete(ctx, tx); err != nil {
-		return err
+		return x.withCause(err)
 	}
 	x.completing.Store(true)
 	return nil

@@ -73,6 +73,13 @@ func TestCompleteTxCommitsAllOrNothing(t *testing.T) {
 
 func TestCompleteTxRefusesAStaleClaim(t *testing.T) {
 	t.Parallel()
+	for name, heartbeatFirst := range map[string]bool{"found by itself": false, "found by a heartbeat before": true} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); refusesAStaleClaim(t, heartbeatFirst) })
+	}
+}
+
+func refusesAStaleClaim(t *testing.T, heartbeatFirst bool) {
+	t.Helper()
 	r := rig.New(t)
 	r.Exec(`CREATE TABLE mine (n int)`)
 	errs := make(chan error, 1)
@@ -83,13 +90,16 @@ func TestCompleteTxRefusesAStaleClaim(t *testing.T) {
 			if _, err := tx.Emit(ctx, r.Event(`"child"`)); err != nil {
 				return err
 			}
+			if heartbeatFirst {
+				<-ctx.Done()
+			}
 			_, err := tx.Exec(ctx, `INSERT INTO mine VALUES (1)`)
 			return err
 		})
 		errs <- err
 		return err
 	}, rig.Quick())
-	r.Start(worker.Config{})
+	r.Start(worker.Config{Heartbeat: 100 * time.Millisecond})
 	r.Emit(r.Event(`1`))
 	if err := <-errs; !errors.Is(err, eventqueue.ErrLockLost) {
 		t.Errorf("CompleteTx returned %v", err)

@@ -191,11 +191,16 @@ func (x *execution) process() (verdict machine.Label, err error) {
 	if err == nil {
 		return verdictOf(nil, nil), nil
 	}
-	cause := context.Cause(&x.ctx)
-	if errors.Is(err, x.ctx.Err()) {
-		err = errors.Join(cause, err)
+	err = x.withCause(err)
+	return verdictOf(err, context.Cause(&x.ctx)), err
+}
+
+// withCause adds to an error of the run's context why that has ended: a heartbeat may find before the handler does that the lock is lost.
+func (x *execution) withCause(err error) error {
+	if cause := context.Cause(&x.ctx); errors.Is(err, x.ctx.Err()) && !errors.Is(err, cause) {
+		return errors.Join(cause, err)
 	}
-	return verdictOf(err, cause), err
+	return err
 }
 
 func (x *execution) guarded() guardedRun {
