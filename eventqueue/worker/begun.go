@@ -20,7 +20,7 @@ func Begin(ctx context.Context, queue *eventqueue.Queue, store Store, event even
 	if err != nil {
 		return nil, fmt.Errorf("claim event %s: %w", event, err)
 	}
-	x := &execution{executor: &executor{part: part{config: &Config{RetainHistory: retain}, store: store}, queue: queue},
+	x := &execution{ctx: runContext{made: ctx}, executor: &executor{part: part{config: &Config{RetainHistory: retain}, store: store}, queue: queue},
 		unique: found.Unique, grouped: found.Grouped, began: time.Now()}
 	x.run = eventqueue.Run{Event: found.Event, Attempt: found.Attempt, ClaimID: found.ClaimID, Snoozes: found.Snoozes, Completer: x}
 	if !found.ValueApart {

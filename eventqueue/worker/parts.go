@@ -149,18 +149,11 @@ func (p *parts) run(ctx, base context.Context) {
 	defer time.AfterFunc(time.Until(end.Add(lastWritesTake+lastAnswersTake)), stopNotifying).Stop()
 	p.completer.completions.close()
 	writers.Wait()
-	beside.Go(func() { p.handIn(base) })
+	beside.Go(func() { _ = p.completer.minutes.HandIn(notifyCtx) }) // which logs it
 	beside.Go(func() { p.executor.hook.stop(notifyCtx) })
 	p.advancer.notifyRest()
 	p.answers.close()
 	answerer.Wait()
 	stopBeat()
 	beside.Wait()
-}
-
-// handIn hands in the last counts, beside the last answers.
-func (p *parts) handIn(base context.Context) {
-	ctx, cancel := context.WithTimeout(base, lastAnswersTake)
-	defer cancel()
-	_ = p.completer.minutes.HandIn(ctx) // which logs it
 }
