@@ -35,6 +35,7 @@ func newClockRig(t *testing.T) *clockRig {
 		t.Fatal(err)
 	}
 	config.ConnConfig.RuntimeParams["search_path"] = "public, pg_catalog"
+	config.ConnConfig.RuntimeParams["eventsv2.lock_wait"] = "1min" // on a machine under load, counters are locked for longer than a moment
 	config.MaxConns = 12
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {

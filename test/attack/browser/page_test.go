@@ -86,10 +86,17 @@ func (p *page) listen(event any) {
 
 func (p *page) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	if err := chromedp.Do(p.ctx, actions...); err != nil {
+	err := chromedp.Do(p.ctx, actions...)
+	for err != nil && strings.Contains(err.Error(), nodeGone) && p.ctx.Err() == nil {
+		err = chromedp.Do(p.ctx, actions...)
+	}
+	if err != nil {
 		p.t.Fatalf("%v; the page shows:\n%.2000s", err, p.text())
 	}
 }
+
+// nodeGone is the error of what cannot be done to an element that a live page has renewed since it was found. It was not done.
+const nodeGone = "Could not find node with given id"
 
 // command sends a command of the protocol.
 func command[P, R any](p *page, c cdp.Command[P, R], params P) {
