@@ -138,6 +138,7 @@ type eventData struct {
 	MayRead    bool
 	MayOperate bool
 	Text       string // of the value
+	ResultText string
 	Cut        bool
 	Machine    picture
 	Tree       []treeRow
@@ -202,6 +203,7 @@ func (d *dashboard) event(r *http.Request) (string, any, error) {
 	data.MayRead = viewerOf(r).May(access.ReadValues, e.Canvas)
 	if data.MayRead {
 		data.Text, data.Cut = value(e.Value)
+		data.ResultText, _ = value(e.Result)
 	}
 	tree, more, err := d.Reader.Tree(r.Context(), id, familyShown)
 	if err != nil {

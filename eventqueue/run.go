@@ -18,6 +18,10 @@ type Run struct {
 	// failed attempt.
 	Snoozes int
 
+	// Suspect says that a worker died, or lost its lock, while it had the event in hand: its run is kept apart from those of
+	// others, so that it fails alone if it is the cause (I15). What runs events together runs it alone.
+	Suspect bool
+
 	// Completer completes the event when its handler asks for it. The worker sets it; nil means
 	// that this run cannot complete its event.
 	Completer Completer

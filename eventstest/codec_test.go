@@ -86,6 +86,9 @@ func TestEncryptedValuesReachHandlersOnly(t *testing.T) {
 		if run.Retries == 0 {
 			return errors.New("not yet")
 		}
+		if err := run.SetResult(run.Value); err != nil {
+			return err
+		}
 		return run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
 			_, err := tx.Emit(ctx, eventqueue.NewEvent{Name: "child", Value: run.Value})
 			return err
@@ -103,7 +106,7 @@ func TestEncryptedValuesReachHandlersOnly(t *testing.T) {
 	}
 
 	mail := func(form string) eventqueue.NewEvent { return eventqueue.NewEvent{Name: "mail", Value: value(form)} }
-	_, one := q.Service.Emit(ctx, mail("one"))
+	first, one := q.Service.Emit(ctx, mail("one"))
 	_, many := q.Service.EmitMany(ctx, []eventqueue.NewEvent{mail("many"), mail("more")})
 	within := q.Service.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
 		_, err := tx.Emit(ctx, mail("within"))
@@ -146,6 +149,9 @@ func TestEncryptedValuesReachHandlersOnly(t *testing.T) {
 		}
 	}
 	requireNoCanary(t, q)
+	if outcome, err := q.Service.Await(ctx, first); err != nil || string(outcome.Result) != `{"form":"one","secret":"`+canary+`"}` {
+		t.Errorf("the result is %s, %v", outcome.Result, err)
+	}
 
 	_, run := q.Begin(mail("begun"))
 	if string(run.Value) != string(value("begun")) || !run.Encrypted {

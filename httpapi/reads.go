@@ -79,7 +79,7 @@ func (a *api) shown(ctx context.Context, id int64) (inspect.Shown, view.Event, e
 	content := operate.Content{Value: e.Value, Attributes: e.Attributes}
 	switch {
 	case !callerOf(ctx).May(access.ReadValues, e.Canvas):
-		e.Value, content.Value = nil, nil
+		e.Value, e.Result, content.Value = nil, nil, nil
 	case e.Encrypted() != "" && shown.Queued != nil:
 		content.Value = shown.Queued.Value
 	case e.Encrypted() != "":

@@ -86,7 +86,7 @@ type Config struct {
 
 	// Codec encrypts the values of what the program emits, after Queue.EmitMiddleware, and opens them before the handlers
 	// and Worker.Middleware. Default (nil): values are in the clear, and a run whose value is encrypted is a failed attempt,
-	// unless Worker.OpenValue is set.
+	// unless Worker.OpenValue is set. It does the same to results.
 	Codec *valuecodec.Codec
 
 	// Typed configures typed events; see On.
@@ -181,7 +181,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Codec != nil {
 		c.Queue.EmitMiddleware = append(slices.Clip(c.Queue.EmitMiddleware), c.Codec.Emit)
-		c.Worker.OpenValue = c.Codec.Open
+		c.Worker.OpenValue, c.Worker.SealResult = c.Codec.Open, c.Codec.SealResult
 	}
 	c.observe()
 	c.Queue.Module = cmp.Or(c.Queue.Module, DefaultModule)

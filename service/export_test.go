@@ -45,8 +45,8 @@ func (s *Service) AliveNeeds(stalled func() error) { s.aliveNeeds(stalled) }
 // Reached is the question of /readyz between two of its checks.
 func (s *Service) Reached(ctx context.Context) error { return s.peersAsked.reached(ctx) }
 
-// Await is the first step of Run.
-func (s *Service) Await(ctx context.Context) error { return s.await(ctx) }
+// AwaitResources is the first step of Run.
+func (s *Service) AwaitResources(ctx context.Context) error { return s.await(ctx) }
 
 // MayPass reports whether a failed Check may pass later.
 func (s *Service) MayPass(err error) bool { return s.mayPass(err) }

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/batch"
 	"eventsv2/eventqueue/typed"
 )
 
@@ -48,6 +51,16 @@ func On[T typed.Event](s *Service, name string, f func(ctx context.Context, even
 		return err
 	}
 	return typed.On(s.bus, name, f, options...)
+}
+
+// OnBatch is On for a handler that gets up to size events at once, of which the first has waited no longer than wait for the others; see
+// package batch. Each event has its own retries, limits and end.
+func OnBatch[T typed.Event](s *Service, name string, size int, wait time.Duration, f batch.Func[T], options ...typed.HandlerOption) error {
+	together, err := batch.New(size, wait, f)
+	if err != nil {
+		return fmt.Errorf("service.OnBatch[%s] handler %q: %w", reflect.TypeFor[T](), name, err)
+	}
+	return On(s, name, together.Run, options...)
 }
 
 // Declare makes a typed event known that is only emitted, or only handled by handlers of

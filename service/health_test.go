@@ -161,7 +161,7 @@ func TestLogNamesTheCauseOfLostReadiness(t *testing.T) {
 	refused()
 	refused()
 	database.Refuse.Store(false)
-	if err := resources.Await(testenv.Context(t)); err != nil {
+	if err := resources.AwaitResources(testenv.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	if err := resources.Close(); err != nil {

@@ -89,11 +89,11 @@ func (c *Codec) Emit(ctx context.Context, events []eventqueue.NewEvent, next eve
 			}
 			continue
 		}
-		encrypted, err := c.aead.Encrypt(e.Value, addressOf(e.Canvas, e.Module, e.Name, e.Modifier))
+		sealed, err := c.seal(e.Value, addressOf(e.Canvas, e.Module, e.Name, e.Modifier))
 		if err != nil {
-			return nil, fmt.Errorf("encrypt the value of event %d with key %d: %w", i, c.primary, err)
+			return nil, fmt.Errorf("encrypt the value of event %d: %w", i, err)
 		}
-		e.Value = envelope.Make(c.primary, encrypted)
+		e.Value = sealed
 	}
 	return next(ctx, events)
 }
@@ -101,31 +101,59 @@ func (c *Codec) Emit(ctx context.Context, events []eventqueue.NewEvent, next eve
 // mostDelay is the longest that the limits of a queue may allow.
 const mostDelay = 100 * 366 * 24 * time.Hour
 
+// SealResult returns the result of an event encrypted, bound to the event itself. It is for worker.Config.SealResult.
+func (c *Codec) SealResult(e *eventqueue.Event, result json.RawMessage) (json.RawMessage, error) {
+	return c.seal(result, resultOf(e))
+}
+
+// seal encrypts a text with the primary key and binds it to an address.
+func (c *Codec) seal(text, address []byte) (json.RawMessage, error) {
+	encrypted, err := c.aead.Encrypt(text, address)
+	if err != nil {
+		return nil, fmt.Errorf("key %d: %w", c.primary, err)
+	}
+	return envelope.Make(c.primary, encrypted), nil
+}
+
 // Open returns the value of an event in the clear: one that is not encrypted as it is. It is for worker.Config.OpenValue,
 // and for programs that read events. The error names the key, and has nothing of the value.
 func (c *Codec) Open(e *eventqueue.Event) (json.RawMessage, error) {
-	if !envelope.Is(e.Value) {
-		return e.Value, nil
+	return c.open("value", e.Value, addressOf(e.Canvas, e.Module, e.Name, e.Modifier))
+}
+
+// OpenResult is Open for the result of an event.
+func (c *Codec) OpenResult(e *eventqueue.Event, result json.RawMessage) (json.RawMessage, error) {
+	return c.open("result", result, resultOf(e))
+}
+
+func (c *Codec) open(what string, sealed, address []byte) (json.RawMessage, error) {
+	key, is := envelope.Key(sealed)
+	if !is {
+		return sealed, nil
 	}
-	key, _ := envelope.Key(e.Value)
 	if !slices.Contains(c.keys, key) {
-		return nil, fmt.Errorf("the value is encrypted with key %d, which is not in the key set of this program or is disabled: it has %s; give the program a key set with this key, and retry the event",
-			key, listed(c.keys))
+		return nil, fmt.Errorf("the %s is encrypted with key %d, which is not in the key set of this program or is disabled: it has %s; give the program a key set with this key, and try again",
+			what, key, listed(c.keys))
 	}
-	encrypted, err := envelope.Bytes(e.Value)
+	encrypted, err := envelope.Bytes(sealed)
 	if err != nil {
-		return nil, fmt.Errorf("the value is encrypted with key %d, but was changed since: it is no envelope any more", key)
+		return nil, fmt.Errorf("the %s is encrypted with key %d, but was changed since: it is no envelope any more", what, key)
 	}
-	value, err := c.aead.Decrypt(encrypted, addressOf(e.Canvas, e.Module, e.Name, e.Modifier))
+	text, err := c.aead.Decrypt(encrypted, address)
 	if err != nil {
-		return nil, fmt.Errorf("key %d does not open the value: it was changed since, or encrypted for another handler or canvas", key)
+		return nil, fmt.Errorf("key %d does not open the %s: it was changed since, or encrypted for another handler, canvas or event", key, what)
 	}
-	return value, nil
+	return text, nil
 }
 
 // addressOf is what a value is bound to: it cannot be opened at another one. Names have no control characters.
 func addressOf(canvas eventqueue.CanvasID, module, name, modifier string) []byte {
 	return slices.Concat(canvas[:], []byte(module), []byte{0}, []byte(name), []byte{0}, []byte(modifier))
+}
+
+// resultOf is what a result is bound to. Neither is a value one, nor the other way round.
+func resultOf(e *eventqueue.Event) []byte {
+	return append(addressOf(e.Canvas, e.Module, e.Name, e.Modifier), "\x00result\x00"+e.ID.String()...)
 }
 
 func listed(keys []uint32) string {

@@ -59,6 +59,9 @@ type QueuedEvent struct {
 	LastError string
 	// Cancellation is that of an event which an operator has cancelled while it ran, and which is not run again; nil if nobody has.
 	Cancellation *operate.Cancellation
+	// Progress is what the handler has said last of the run that goes on, at ProgressAt; nil if it has said nothing.
+	Progress   *eventqueue.Progress
+	ProgressAt time.Time
 	// OrderingKey and UniqueKey are empty for an event without one.
 	OrderingKey, UniqueKey string
 	// AsOf is the database's clock, by which State was decided.
@@ -67,6 +70,10 @@ type QueuedEvent struct {
 
 // stateSQL decides the State of an event e.
 var stateSQL = mayrun.StateSQL("r.rule", "clock.now", "clock.valid_for")
+
+// progressSQL is what was said of the run of an event e that goes on. SQL can have written any, which is not shown.
+const progressSQL = `CASE WHEN e.locked_at IS NOT NULL AND (e.progress).attempt = e.attempts
+            AND (e.progress).fraction BETWEEN 0 AND 1 AND (e.progress).at BETWEEN '0001-01-01 00:00Z' AND '9999-12-31 00:00Z' THEN e.progress END`
 
 // eventsSQL shows every event with its state. A row that was written by SQL can have a
 // delay_until of any year; it is shown as the farthest time that JSON has.
@@ -78,6 +85,7 @@ WITH clock AS MATERIALIZED (
         least(greatest(e.delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until,
         e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, coalesce(e.unique_key, '') AS unique_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun, coalesce(e.suspect, 0) AS company,
         CASE WHEN e.cancellation IS DISTINCT FROM NULL THEN ARRAY[coalesce((e.cancellation).reason, ''), coalesce((e.cancellation).actor, '')] END AS cancellation,
+        ` + progressSQL + ` AS progress,
         e.parent_id, e.attributes,` + stateSQL + ` AS state
     FROM clock CROSS JOIN events_v2 e
     CROSS JOIN LATERAL (SELECT ` + mayrun.RuleSQL("e") + ` AS rule) AS r
@@ -85,7 +93,7 @@ WITH clock AS MATERIALIZED (
 SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, enqueued_at, locked_at, notified_at,
     octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, unique_key, claim_id, begun, company,
     coalesce((SELECT a.error FROM event_attempts a WHERE a.event_id = shown.id ORDER BY a.attempt DESC LIMIT 1), ''),
-    coalesce(parent_id, 0), attributes::text, valid_for, cancellation
+    coalesce(parent_id, 0), attributes::text, valid_for, cancellation, (progress).fraction, (progress).at, coalesce((progress).note, '')
 FROM shown
 WHERE ` + filterSQL
 
@@ -125,11 +133,17 @@ func (r *Reader) List(ctx context.Context, filter Filter, state State, newest bo
 func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
 	var text []byte
 	var cancellation []string
+	var fraction *float64
+	var said *time.Time
+	var note string
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
 		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.UniqueKey, &e.ClaimID, &e.Begun, &e.Company,
-		&e.LastError, &e.ParentID, &text, &e.LockValidFor, &cancellation)
+		&e.LastError, &e.ParentID, &text, &e.LockValidFor, &cancellation, &fraction, &said, &note)
 	if len(cancellation) == 2 {
 		e.Cancellation = &operate.Cancellation{Reason: cancellation[0], Actor: cancellation[1]}
+	}
+	if fraction != nil && said != nil {
+		e.Progress, e.ProgressAt = &eventqueue.Progress{Fraction: *fraction, Note: note}, *said
 	}
 	e.Attributes = attributes.Decode(text)
 	return e, err

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -37,6 +38,9 @@ type LogEntry struct {
 	// ForGood reports whether a FAILED event failed since its handler refused it for good; else its tries were used up, or
 	// it ended before that was recorded.
 	ForGood bool
+	// Result is what the handler has set, as JSON; nil if it has not. Like the value, it is there only when the entry comes from Show, or
+	// from Await.
+	Result json.RawMessage
 	// Reason and Actor are why a CANCELLED event was cancelled, and by whom; empty: not known.
 	Reason, Actor string
 	EndedAt       time.Time
@@ -50,7 +54,7 @@ const endedSQL = `least(greatest(created_at, '0001-01-01 00:00Z'), '9999-12-31 0
 const showLogSQL = `
 SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, status::text,
     coalesce(last_error, ''), ` + endedSQL + `, octet_length(value), CASE WHEN $1::boolean THEN value END, clock_timestamp(),
-    coalesce(parent_id, 0), attributes::text, coalesce(reason, ''), coalesce(actor, ''), coalesce(ordering_key, ''), coalesce(unique_key, '')
+    coalesce(parent_id, 0), attributes::text, coalesce(reason, ''), coalesce(actor, ''), coalesce(ordering_key, ''), coalesce(unique_key, ''), CASE WHEN $1::boolean THEN result END
 FROM event_log
 WHERE id = ANY ($2::bigint[])`
 
@@ -71,7 +75,7 @@ func (r *Reader) entries(ctx context.Context, ids []eventqueue.EventID) ([]LogEn
 func scanLogged(row pgx.CollectableRow) (e LogEntry, err error) {
 	var text []byte
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.EnqueuedAt,
-		&e.Status, &e.LastError, &e.EndedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.ParentID, &text, &e.Reason, &e.Actor, &e.OrderingKey, &e.UniqueKey)
+		&e.Status, &e.LastError, &e.EndedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.ParentID, &text, &e.Reason, &e.Actor, &e.OrderingKey, &e.UniqueKey, (*[]byte)(&e.Result))
 	e.Attributes = attributes.Decode(text)
 	if e.Status == LogFailed {
 		e.ForGood, e.Reason = e.Reason == string(machine.FailedForGood), ""

@@ -76,17 +76,17 @@ var deleteAndLogSQL = `, ended AS (
     DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*
 ), logged AS (
     INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id, reason,
-        actor, duration, worker, unique_key)
+        actor, duration, worker, unique_key, result)
     SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at,
         nullif(ordering_key, ''), attributes, parent_id, CASE status WHEN 'CANCELLED' THEN nullif((cancellation).reason, '') ELSE reason END,
-        CASE status WHEN 'CANCELLED' THEN nullif((cancellation).actor, '') END, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END, unique_key
-    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[], $10::interval[]) AS how (id, status, last_error, reason, duration) USING (id)
+        CASE status WHEN 'CANCELLED' THEN nullif((cancellation).actor, '') END, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END, unique_key, result
+    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[], $10::interval[], $11::text[]) AS how (id, status, last_error, reason, duration, result) USING (id)
     WHERE status IS NOT NULL
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at,
         ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
-        reason = excluded.reason, actor = excluded.actor, duration = excluded.duration, worker = excluded.worker, unique_key = excluded.unique_key
+        reason = excluded.reason, actor = excluded.actor, duration = excluded.duration, worker = excluded.worker, unique_key = excluded.unique_key, result = excluded.result
 )`
 
 var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6", "$9")
@@ -293,6 +293,7 @@ func deletion(written *worker.WriteResult, completions []worker.Completion, reta
 	statuses, lastErrors, reasons := make([]*string, len(completions)), make([]*string, len(completions)), make([]*string, len(completions))
 	durations, stacks := make([]*time.Duration, len(completions)), stacksOf(completions)
 	var completed []*time.Duration // of runs that are kept as complete
+	var results []*string          // of the same, if there are any
 	stamps := false
 	for i := range completions {
 		durations[i] = recordedDuration(&completions[i])
@@ -313,12 +314,18 @@ func deletion(written *worker.WriteResult, completions []worker.Completion, reta
 			if completions[i].Duration > 0 {
 				completed[i] = &completions[i].Duration
 			}
+			if completions[i].Result != nil {
+				if results == nil {
+					results = make([]*string, len(completions))
+				}
+				results[i] = new(string(completions[i].Result))
+			}
 		}
 	}
 	if stamps {
-		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed)
+		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed, results)
 	}
-	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed)
+	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed, results)
 }
 
 // leavesTraces reports whether the end of an event is written down even where completed events are not kept.
@@ -363,36 +370,4 @@ func rescheduling(written *worker.WriteResult, completions []worker.Completion) 
 		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions), limited)
 	}
 	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions))
-}
-
-// renew also answers for the rows that it has written and whose cancellation is wanted: with NULL.
-var renew = fenced(`, ended AS (
-    UPDATE events_v2 e SET locked_at = clock.now, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock
-    WHERE ` + heldSQL + ` RETURNING e.id, ` + cancelWantedSQL + ` AS cancelled
-)`).and(`
-UNION ALL SELECT id, NULL FROM ended WHERE cancelled`)
-
-// Renew implements worker.Store.
-func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {
-	err = s.waitThenSkip(ctx, []query{fencedWrite(&written, renew, columnsOfClaims(claims))})
-	return written, err
-}
-
-// begin records that the runs of suspects begin, $5 in all in their worker.
-var begin = fenced(`, ended AS (
-    UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false, suspect = least($5, ` + anyCompanySQL + `) FROM clock WHERE ` + heldSQL + ` RETURNING e.id
-)`)
-
-// BeginRuns implements worker.Store.
-func (s *Store) BeginRuns(ctx context.Context, claims []worker.Claim, together int) (written worker.WriteResult, err error) {
-	err = s.waitThenSkip(ctx, []query{fencedWrite(&written, begin, columnsOfClaims(claims), together)})
-	return written, err
-}
-
-func columnsOfClaims(claims []worker.Claim) claimColumns {
-	c := claimColumns{ids: make([]int64, len(claims)), attempts: make([]int32, len(claims)), claimIDs: make([]int64, len(claims))}
-	for i, claim := range claims {
-		c.ids[i], c.attempts[i], c.claimIDs[i] = int64(claim.Event), claim.Attempt, int64(claim.ID)
-	}
-	return c
 }

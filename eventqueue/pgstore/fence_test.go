@@ -88,6 +88,28 @@ func TestReleasedClaimWritesNoEnd(t *testing.T) {
 	}
 }
 
+// TestProgressOfAStaleClaimIsNotWritten (I5), and that of a live one is, beside its lock.
+func TestProgressOfAStaleClaimIsNotWritten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ids := r.insert(event(), event(), event())
+	live, stale, gone := r.claim(ids[0]), r.claim(ids[1]), r.claim(ids[2])
+	r.expire(ids[1])
+	r.claim(ids[1])
+	r.complete(gone, machine.ExecutesToCompletion, 0, false)
+	written, err := r.store.WriteProgress(testenv.Context(t), []worker.Claim{live, stale, gone}, []eventqueue.Progress{{Fraction: 0.25, Note: "é"}, {Fraction: 0.5}, {Fraction: 0.75}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(written.Lost)
+	if diff := cmp.Diff(worker.WriteResult{Done: ids[:1], Lost: ids[1:]}, written); diff != "" {
+		t.Errorf("told: %s", diff)
+	}
+	if got := one[string](r, `SELECT string_agg(id || ' ' || (progress).attempt || ' ' || (progress).fraction || ' ' || (progress).note, ', ') FROM events_v2 WHERE progress IS DISTINCT FROM NULL`); got != ids[0].String()+" 1 0.25 é" {
+		t.Errorf("written: %s", got)
+	}
+}
+
 // TestRenewingMovesLiveLocksOnly (I4, I5), and tells which are lost.
 func TestRenewingMovesLiveLocksOnly(t *testing.T) {
 	t.Parallel()

@@ -94,8 +94,10 @@ func apart(batch []*completedRun) (small, large []*completedRun) {
 	return small, large
 }
 
-// isLarge reports whether writing the completion may take long, because the value goes to event_log.
-func (f *completedRun) isLarge() bool { return f.valueApart }
+// isLarge reports whether writing the completion may take long, because the value, or a long result, goes to event_log.
+func (f *completedRun) isLarge() bool {
+	return f.valueApart || len(f.completion.Result) > MaxLastErrorBytes
+}
 
 // writeLarge writes the completions of events with large values, one at a time: together they could
 // take longer than a statement may. The completions of other events do not wait for them (I15).

@@ -103,6 +103,10 @@ type Config struct {
 	// value is a failed attempt.
 	OpenValue func(e *eventqueue.Event) (json.RawMessage, error)
 
+	// SealResult returns what is kept of the result of an event, as that of a codec of package valuecodec does. Its error is
+	// that of Run.SetResult. Default (nil): the result itself.
+	SealResult func(e *eventqueue.Event, result json.RawMessage) (json.RawMessage, error)
+
 	// OnError is called once for each failed attempt: a handler returned an error, also of its timeout, or
 	// panicked, or its run was lost with its worker. A snooze is none, and neither is a run that was given back or
 	// whose end could not be written. Calls are made from many goroutines at once, and delay nothing: the run's

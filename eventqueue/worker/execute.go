@@ -37,6 +37,7 @@ type executor struct {
 	reporter    *reporter
 	runs        *runs
 	completions *batcher[*completedRun]
+	said        *batcher[*execution] // see progressWriter; nil: nobody writes
 	values      *valueReader
 	hook        *errorHook
 	// ended is called when the end of a suspect is written.
@@ -94,7 +95,7 @@ func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs
 		valueApart: f.ValueApart,
 	}
 	x.run.Event, x.run.Attempt, x.run.ClaimID, x.run.Snoozes = f.Event, f.Attempt, f.ClaimID, f.Snoozes
-	x.run.Completer = x
+	x.run.Completer, x.run.Suspect = x, f.Company > 0
 	x.ctx = runContext{parent: trace.With(work, d.Traceparent), event: &x.run.Event, deadline: x.began.Add(x.limit)}
 	if f.Cancelled {
 		x.ctx.end(eventqueue.ErrCancelled)

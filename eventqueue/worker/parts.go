@@ -39,6 +39,7 @@ type parts struct {
 	completer  *completer
 	answers    *answers
 	heart      *heart
+	progress   *progressWriter
 	// stopsSince is when the worker began to stop: when it is called first.
 	stopsSince func() time.Time
 }
@@ -51,7 +52,7 @@ func newParts(d deps) *parts {
 	releaser, fairnessSlots := newReleaser(d)
 	p := &parts{config: d.config, answers: releaser.answers, stopsSince: sync.OnceValue(time.Now)}
 	p.unanswered = &unansweredClaims{d.part, d.queue, newBatcher[unanswered]()}
-	p.executor = &executor{part: d.part, queue: d.queue, handlers: d.handlers, reporter: reporter, runs: runs, completions: completions,
+	p.executor = &executor{part: d.part, queue: d.queue, handlers: d.handlers, reporter: reporter, runs: runs, completions: completions, said: newBatcher[*execution](),
 		values: newValueReader(d.part), hook: newErrorHook(d.part)}
 	suspects := newSuspects(d.part, p.executor)
 	p.executor.ended = suspects.ended
@@ -73,6 +74,8 @@ func newParts(d deps) *parts {
 	store, _ := d.renewer.(slotStore)
 	p.heart = &heart{d.part, d.renewer, d.receiver, runs, d.cancels, &slotReports{part: d.part, number: d.number, store: store, runs: runs, breakers: d.breakers},
 		&hungWatch{d.part, runs, releaser, map[eventqueue.HandlerKey]time.Time{}}}
+	kept, _ := d.store.(ProgressStore)
+	p.progress = &progressWriter{part: d.part, store: kept, runs: runs, said: p.executor.said}
 	return p
 }
 
@@ -124,6 +127,7 @@ func (p *parts) run(ctx, base context.Context) {
 	writers.Go(func() { p.completer.complete(write) })
 	beside.Go(func() { p.unanswered.giveBackUnanswered(write) })
 	beside.Go(func() { p.rates.reportRates(write) })
+	beside.Go(func() { p.progress.run(ctx) })
 	answerer.Go(func() { p.answers.send(notifyCtx) })
 	beside.Go(func() { p.heart.heartbeat(beat) })
 	beside.Go(func() {

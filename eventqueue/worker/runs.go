@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,9 @@ type execution struct {
 	completing atomic.Bool
 
 	calls atomic.Bool // the handler is being called
+
+	result   json.RawMessage                     // that its handler has set; nil: none
+	progress atomic.Pointer[eventqueue.Progress] // that was not taken yet, to be written
 
 	// Owned by runs.mu:
 	prev, next *execution // its neighbours among the runs

@@ -108,6 +108,9 @@ type Completion struct {
 	Stack     string
 	Duration  time.Duration
 
+	// Result goes to event_log if the event is kept there as completed; nil: none.
+	Result json.RawMessage
+
 	// Company, of Released and RetryAllowed, makes the event a suspect that runs with so many; see ClaimResult. 0: Released
 	// leaves it as it is, and RetryAllowed makes it none.
 	Company int

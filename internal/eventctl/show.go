@@ -67,11 +67,17 @@ func (p *program) showEvent(e view.Event, canvasName string, shown inspect.Shown
 	if h := e.Holder; h != nil {
 		rows = append(rows, factRows("held by", fmt.Sprintf("%s, which is %s; started %s, version %s", h.Place(), h.State, e.TimeAndAge(&h.StartedAt), h.Version))...)
 	}
+	if s := e.Progress; s != nil {
+		rows = append(rows, factRows("progress", strings.TrimSpace(fmt.Sprintf("%d %% %s", s.Percent(), s.Note))+", said "+e.When(&s.At))...)
+	}
 	rows = append(rows, factRows("key", e.OrderingKey, "cancelled by", e.Actor, "reason", e.Reason)...)
 	return p.write(doc, func(w io.Writer) {
 		printing.Table(w, append(rows, originRows(e)...))
 		writeAttempts(w, attempts)
 		_, _ = fmt.Fprintf(w, "value, %s:\n%s\n", printing.Plural(e.ValueBytes, "byte"), cmp.Or(e.Encrypted(), string(printing.PrintableJSON(e.Value))))
+		if e.Result != nil {
+			_, _ = fmt.Fprintf(w, "result, %s:\n%s\n", printing.Plural(len(e.Result), "byte"), printing.PrintableJSON(e.Result))
+		}
 	})
 }
 

@@ -27,6 +27,9 @@ type Event struct {
 
 	EncryptedWith int64 `json:"encrypted_with,omitempty" doc:"Only of one event: id of the key that its value is encrypted with. Only the application can read it, and value is absent."`
 
+	Result   json.RawMessage `json:"result,omitempty" doc:"Only of one event that has completed, for readers of values: what its handler has set."`
+	Progress *Progress       `json:"progress,omitempty" doc:"How far the run is that goes on, if its handler says so."`
+
 	Attributes map[string]string  `json:"attributes,omitempty"`
 	ParentID   eventqueue.EventID `json:"parent_id,omitempty"`
 	Original   eventqueue.EventID `json:"replayed_from,omitempty" doc:"The event that it repeats, if it was emitted again from the history."`
@@ -53,6 +56,16 @@ type Event struct {
 	AsOf time.Time `json:"-"`
 }
 
+// Progress is what a handler has said of its run.
+type Progress struct {
+	Fraction float64   `json:"fraction" doc:"Of 0 to 1."`
+	Note     string    `json:"note,omitempty"`
+	At       time.Time `json:"at" doc:"When it was written."`
+}
+
+// Percent is the fraction in whole percent.
+func (p Progress) Percent() int { return int(p.Fraction * 100) }
+
 func eventOf(e eventqueue.Event) Event {
 	key, encrypted := envelope.Key(e.Value)
 	if encrypted {
@@ -75,6 +88,9 @@ func EventOf(q inspect.QueuedEvent) Event {
 	if c := q.Cancellation; c != nil {
 		e.Cancelling, e.Reason, e.Actor = true, c.Reason, c.Actor
 	}
+	if q.Progress != nil {
+		e.Progress = &Progress{q.Progress.Fraction, q.Progress.Note, q.ProgressAt.UTC()}
+	}
 	if q.Holder != nil {
 		e.Holder = new(processOf(*q.Holder))
 	}
@@ -87,6 +103,9 @@ func EndedEventOf(l inspect.LogEntry) Event {
 	e.State, e.ValueBytes, e.Attempts, e.LastError, e.AsOf = EndState(l.Status), l.ValueBytes, l.Attempts, l.LastError, l.AsOf
 	e.OrderingKey, e.UniqueKey = l.OrderingKey, l.UniqueKey
 	e.EndedAt, e.Reason, e.Actor = new(l.EndedAt.UTC()), l.Reason, l.Actor
+	if !envelope.Is(l.Result) {
+		e.Result = JSONValue(l.Result)
+	}
 	return e
 }
 

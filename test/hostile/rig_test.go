@@ -131,8 +131,8 @@ func (r *rig) seed() {
 		args := []any{[16]byte(canvas), text}
 		r.exec(fmt.Sprintf(`INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, delay_until, notified_at, attributes)
 			VALUES (%d, $1, $2, $2, '_', to_json($2::text)::text, now() + interval '1 year', now(), jsonb_build_object('of', $2::text))`, i+1), args...)
-		r.exec(fmt.Sprintf(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
-			VALUES (%d, $1, $2, $2, '_', to_json($2::text)::text, 'FAILED', 3, 4, $2, now())`, i+3), args...)
+		r.exec(fmt.Sprintf(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, result)
+			VALUES (%d, $1, $2, $2, '_', to_json($2::text)::text, 'FAILED', 3, 4, $2, now(), to_json($2::text)::text)`, i+3), args...)
 		r.exec(`INSERT INTO event_attempts (event_id, attempt, canvas_id, started_at, duration, error) SELECT id, 4, canvas_id, now(), '1s', $2 FROM event_log WHERE canvas_id = $1`, args...)
 		r.exec(`INSERT INTO scheduling_rules (rule_type, canvas_id, handler_name, event_space, reason) VALUES ('pause', $1, $2, $2, $2)`, args...)
 		r.exec(`INSERT INTO rate_limits (canvas_id, module, name, per_day) VALUES ($1, $2, $2, 7)`, args...)
