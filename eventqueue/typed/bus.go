@@ -12,6 +12,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/article"
+	"eventsv2/internal/handlingkey"
 )
 
 // Event is a struct that describes a change: EventType names the kind of thing that changed
@@ -149,7 +150,7 @@ func on[T Event](b *Bus, name string, f func(context.Context, T, *eventqueue.Run
 	if f == nil {
 		return errors.New("the function is nil")
 	}
-	if err := checkPart(name); err != nil {
+	if err := handlingkey.CheckPart(name); err != nil {
 		return fmt.Errorf("the name %w", err)
 	}
 	k, err := declare[T](b)

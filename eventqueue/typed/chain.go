@@ -8,16 +8,11 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
-	"strings"
-	"unicode"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/handlingkey"
 	"eventsv2/internal/invoke"
 )
-
-// none fills the parts of a HandlerKey that a typed event does not use. No part of a handling key
-// and no name of a handler may be equal to it.
-const none = "_"
 
 // keyOf returns the handling key of a typed event. It recovers a panic, which a struct that embeds a
 // nil pointer may cause.
@@ -36,59 +31,25 @@ func keyOf(e Event) (key string, err error) {
 	if action := e.EventAction(); action != "" {
 		key += "." + action
 	}
-	if len(key) > eventqueue.MaxNameBytes {
-		return "", fmt.Errorf("%q is %d bytes long: the limit is %d", key, len(key), eventqueue.MaxNameBytes)
-	}
-	for part := range strings.SplitSeq(key, ".") {
-		if err := checkPart(part); err != nil {
-			return "", fmt.Errorf("%q: a part %w", key, err)
-		}
+	if err := handlingkey.Check(key); err != nil {
+		return "", err
 	}
 	return key, nil
 }
 
-// checkPart refuses what cannot be a part of a handling key or a handler's name.
-func checkPart(s string) error {
-	switch {
-	case s == none:
-		return fmt.Errorf("is %q, which is reserved", none)
-	case strings.ContainsFunc(s, func(r rune) bool {
-		return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}):
-		return fmt.Errorf("is %q: it may have letters, digits, _ and -", s)
-	default:
-		return eventqueue.CheckName(s)
-	}
-}
-
-// chainOf lists the keys whose handlers get an event: its parents, the farthest first, and then its
-// own key.
-func chainOf(key string) (chain []string) {
-	for i, r := range key {
-		if r == '.' {
-			chain = append(chain, key[:i])
-		}
-	}
-	return append(chain, key)
-}
-
-// dispatchKey returns the handler to which a typed event is emitted: the first part of its key is
-// the module, and the rest is the name.
+// dispatchKey returns the handler to which a typed event is emitted.
 func dispatchKey(key string) eventqueue.HandlerKey {
-	module, name, deeper := strings.Cut(key, ".")
-	if !deeper {
-		name = none
-	}
-	return eventqueue.HandlerKey{Module: module, Name: name, Modifier: none}
+	module, name := handlingkey.Split(key)
+	return eventqueue.HandlerKey{Module: module, Name: name, Modifier: handlingkey.None}
 }
 
 // HandlingKey returns the handling key of a typed event, even while a handler of a parent key runs
 // it. For an event that a Bus did not emit, the result has no meaning.
 func HandlingKey(e eventqueue.Event) string {
 	switch {
-	case e.Modifier != none:
+	case e.Modifier != handlingkey.None:
 		return e.Modifier
-	case e.Name == none:
+	case e.Name == handlingkey.None:
 		return e.Module
 	default:
 		return e.Module + "." + e.Name
@@ -184,7 +145,7 @@ func (b *Bus) dispatcher(k *kind) (*dispatcher, error) {
 			return nil, fmt.Errorf("handler %q is called like the action of the event %s: a pause could not distinguish them", h.name, k.key)
 		}
 	}
-	for _, key := range chainOf(k.key) {
+	for _, key := range handlingkey.Chain(k.key) {
 		for _, h := range b.handlers {
 			if h.kind.key != key {
 				continue

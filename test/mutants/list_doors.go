@@ -110,7 +110,7 @@ var doors = []mutant{
 	{
 		name:   "child-before-its-parent",
 		breaks: "order",
-		file:   "eventqueue/typed/chain.go",
+		file:   "internal/handlingkey/handlingkey.go",
 		old:    `return append(chain, key)`,
 		new:    `return append([]string{key}, chain...)`,
 	},
