@@ -2,6 +2,15 @@
 // an eventqueue.Handler that POSTs its event as a CloudEvent, and a File is the
 // YAML file that says which handler has which target.
 //
+// # Several handlers of an event
+//
+// A handler of a File may have an Event, a handling key such as order.placed, in place of
+// module and modifier. Events of a key that has such handlers (module order, name placed, modifier _) are
+// dispatched: one transaction completes the event and emits one for each handler of the key and of its parents,
+// with its value, its ordering key and its unique key. The event of the handler mail is for the module order, the name
+// mail and the modifier order.placed. So each handler is retried, paused, limited and fails alone, and the dispatch
+// calls nobody.
+//
 // # What is sent
 //
 // One POST per run in the binary mode of the CloudEvents 1.0 HTTP binding. The
@@ -12,7 +21,8 @@
 //	ce-id           the id of the event; the same on every retry: use it to
 //	                recognise an event that is sent again
 //	ce-source       /canvases/<canvas id>
-//	ce-type         <module>.<name>
+//	ce-type         <module>.<name>; for a handler with an Event, the
+//	                handling key of the event, order.placed
 //	ce-subject      <module>/<name>/<modifier>
 //	ce-time         when the event was enqueued
 //	ce-canvasid, ce-module, ce-name, ce-modifier
@@ -46,7 +56,14 @@
 // Of these, 401, 403, 404, 429 and 5xx, and no answer, count for the circuit breaker of the handler
 // (eventqueue.Unavailable).
 //
-// The status decides; a failure while the body of the answer is read changes
+// With EmitAnswers, the body of a 2xx answer counts as well: it is empty, or has CloudEvents in structured JSON, of
+// MaxAnswerBytes and MaxAnswerEvents at most, which are emitted in the transaction that completes the event, as its children:
+// all of it commits or nothing does. Any other body is a failed attempt, as is one that breaks off, and the target gets the event again.
+// The type of such a CloudEvent is the module and the name of the event, with a dot between them; the extensions module, name and
+// modifier set a part each (the modifier is _ otherwise), partitionkey is the ordering key, and other extensions become attributes. The canvas is
+// that of the event. Its id, source, subject and time are not kept.
+//
+// Without EmitAnswers the status decides; a failure while the body of the answer is read changes
 // nothing. Retry-After is seconds or a date, which is read relative to the Date
 // of the same answer; it counts as at least 1 second, so that a target cannot
 // cause a hot loop, and at most MaxSnooze. A malformed or past Retry-After counts

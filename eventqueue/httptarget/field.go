@@ -184,3 +184,18 @@ func (p *parser) backoff(fields map[string]*yaml.Node, e *Entry) {
 			keyBackoff, e.BackoffBase, e.BackoffMax)
 	}
 }
+
+// answerEvents is the value of the key answer.
+const answerEvents = "cloudevents"
+
+// answer reads whether the events in answers are emitted.
+func (p *parser) answer(fields map[string]*yaml.Node, e *Entry) {
+	n, ok := p.text(fields, keyAnswer)
+	if !ok {
+		return
+	}
+	if n.Value != answerEvents {
+		p.problems.add(n.Line, "%s is %q: write %s, which emits the events in the answers of the target, or leave it out", keyAnswer, n.Value, answerEvents)
+	}
+	e.EmitAnswers = true
+}

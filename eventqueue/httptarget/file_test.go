@@ -42,6 +42,8 @@ handlers:
     url: http://10.0.0.1
     backoff: *slow
     order_hold: 90s
+  - {event: RECORD.FILE.ADD, name: mail, url: http://a, answer: cloudevents}
+events: [RECORD.FILE.ADD.TWICE]
 `
 
 func TestParseReadsEverything(t *testing.T) {
@@ -71,8 +73,9 @@ func TestParseReadsEverything(t *testing.T) {
 			Line: 22, Key: eventqueue.HandlerKey{Module: "CRON", Name: "nightly", Modifier: "5"},
 			BackoffBase: time.Hour, BackoffMax: time.Hour, OrderHold: &short,
 		},
+		{Line: 28, Key: eventqueue.HandlerKey{Module: "RECORD", Name: "mail", Modifier: "RECORD.FILE.ADD"}, Event: "RECORD.FILE.ADD", EmitAnswers: true},
 	}
-	targets := []string{"https://example.com/push?…", "http://localhost:8080", "http://[::1]:80/", "http://10.0.0.1"}
+	targets := []string{"https://example.com/push?…", "http://localhost:8080", "http://[::1]:80/", "http://10.0.0.1", "http://a"}
 	if file.Name != "handlers.yaml" || len(file.Entries) != len(want) {
 		t.Fatalf("got %+v", file)
 	}
@@ -114,7 +117,7 @@ func TestLoadReadsTheFileOrNamesIt(t *testing.T) {
 	if err := os.WriteFile(path, []byte(goodFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if file, err := Load(path); err != nil || len(file.Entries) != 4 || file.Name != path {
+	if file, err := Load(path); err != nil || len(file.Entries) != 5 || file.Name != path {
 		t.Errorf("got %+v, %v", file, err)
 	}
 	if err := os.WriteFile(path, []byte("handlers: 5\n"), 0o600); err != nil {
@@ -141,7 +144,7 @@ func TestRegisterAddsEachEntry(t *testing.T) {
 		t.Fatal("every handler is registered twice, and nobody says so")
 	}
 	lines := strings.Split(err.Error(), "\n")
-	for i, line := range []int{3, 12, 13, 22} {
+	for i, line := range []int{3, 12, 13, 22, 28} {
 		if prefix := fmt.Sprintf("handlers.yaml:%d: handler ", line); !strings.HasPrefix(lines[i], prefix) {
 			t.Errorf("%q does not begin with %q", lines[i], prefix)
 		}
@@ -164,6 +167,12 @@ func rewrite(t *testing.T, entries []Entry) []byte {
 	for i, e := range entries {
 		list[i] = map[string]any{
 			keyModule: e.Key.Module, keyName: e.Key.Name, keyModifier: e.Key.Modifier, keyURL: e.target.url.String(),
+		}
+		if e.Event != "" {
+			list[i] = map[string]any{keyEvent: e.Event, keyName: e.Key.Name, keyURL: e.target.url.String()}
+		}
+		if e.EmitAnswers {
+			list[i][keyAnswer] = answerEvents
 		}
 		if e.Canvas != (eventqueue.CanvasID{}) {
 			list[i][keyCanvas] = e.Canvas.String()

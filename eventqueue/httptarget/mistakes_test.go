@@ -1,6 +1,7 @@
 package httptarget
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,19 @@ func entry(extra string) string {
 // hook writes a source without mistakes, apart from those in fields.
 func hook(fields string) string {
 	return "webhooks:\n  - {source: s, scheme: github, module: M, modifier: _, " + fields + "}\n"
+}
+
+// events writes handlers, each into a line.
+func events(handlers ...string) string {
+	return "handlers:\n  - " + strings.Join(handlers, "\n  - ") + "\n"
+}
+
+// numbered returns n texts with the numbers from 0.
+func numbered(n int, format string) (texts []string) {
+	for i := range n {
+		texts = append(texts, fmt.Sprintf(format, i))
+	}
+	return texts
 }
 
 // badFiles are files, each with the beginnings of all messages that it must cause.
@@ -33,9 +47,9 @@ var badFiles = []struct {
 	{"handlers is a word", "handlers: none\n", []string{`f:1: "handlers" is a text: make it a list`}},
 	{"handlers is a mapping", "handlers:\n  module: M\n", []string{`f:2: "handlers" is a mapping: make it a list`}},
 	{"a handler is a word", "handlers:\n  - M/n/_\n  -\n", []string{"f:2: a handler is a text", "f:3: a handler is empty"}},
-	{"unknown key at the top", "handler: []\n", []string{`f:1: unknown key "handler": the keys of the file are handlers, webhooks, subscriptions`}},
+	{"unknown key at the top", "handler: []\n", []string{`f:1: unknown key "handler": the keys of the file are handlers, events, webhooks, subscriptions`}},
 	{"unknown key beside handlers", entry("version: 1\n"), []string{`f:6: unknown key "version"`}},
-	{"unknown key in a handler", entry("    retries: 1\n"), []string{`f:6: unknown key "retries": the keys of a handler are module, name, modifier, canvas, url, timeout, max_retries, backoff, order_hold, max_snoozes, min_snooze, breaker_after, auth, headers, signature`}},
+	{"unknown key in a handler", entry("    retries: 1\n"), []string{`f:6: unknown key "retries": the keys of a handler are module, name, modifier, event, canvas, url, timeout, max_retries, backoff, order_hold, max_snoozes, min_snooze, breaker_after, auth, headers, signature, answer`}},
 	{"unknown key in capitals", entry("    Timeout: 1s\n"), []string{`f:6: unknown key "Timeout"`}},
 	{"unknown key in backoff", entry("    backoff: {base: 1s, max: 2s, jitter: 1}\n"), []string{`f:6: unknown key "jitter": the keys of backoff are base, max`}},
 	{"merge key", entry("    <<: {timeout: 1s}\n"), []string{`f:6: unknown key "<<"`}},
@@ -147,6 +161,31 @@ var badFiles = []struct {
 		[]string{"f:7: handler M/n/_ of canvas a713f8e6-1e3c-4f7f-9d5c-2f1b6a3e8d10 has a target already, in line 2"},
 	},
 	{"doubled handler by alias", "handlers:\n  - &a {module: M, name: n, modifier: _, url: http://a}\n  - *a\n  - *a\n", []string{"f:3: handler M/n/_ has a target already, in line 2", "f:4: handler M/n/_"}},
+	{"an unknown answer", entry("    answer: json\n"), []string{`f:6: answer is "json": write cloudevents, which emits the events in the answers of the target, or leave it out`}},
+	{"an answer that is a truth value", entry("    answer: true\n"), []string{"f:6: answer is a truth value: put it into quotes"}},
+	{"an event beside a module", entry("    event: M.n\n"), []string{
+		"f:2: module is given beside event: remove it", "f:4: modifier is given beside event: remove it"}},
+	{"an event without anything", "handlers:\n  - event: 5\n", []string{"f:2: name is missing", "f:2: url is missing", "f:2: event is a number: put it into quotes"}},
+	{"no handling key", "handlers:\n  - {event: order..placed, name: a, url: http://a}\n", []string{`f:2: event "order..placed": a part is empty`}},
+	{"a name with dots", "handlers:\n  - {event: order.placed, name: a.b, url: http://a}\n", []string{`f:2: name is "a.b": it may have letters, digits, _ and -`}},
+	{"events is a word", entry("events: order\n"), []string{`f:6: "events" is a text: make it a list of handling keys`}},
+	{"a declared event is no key", entry("events: [5, order/placed]\n"), []string{"f:6: an event is a number", `f:6: an event "order/placed": a part is`}},
+	{"an event is declared twice", entry("events: [M.x, M.x]\n"), []string{"f:6: the event M.x is there twice, first in line 6", "f:6: the event M.x has no handler"}},
+	{"an event without a handler", events("{event: order.placed, name: a, url: http://a}") + "events: [order.cancelled]\n",
+		[]string{`f:3: the event order.cancelled has no handler, and its parents have none: add one with "event: order.cancelled"`}},
+	{"an event whose handler has a mistake", events("{event: order, name: a}") + "events: [order.cancelled]\n", []string{"f:2: url is missing"}},
+	{"an event that has a handler already", events("{event: order.placed, name: a, url: http://a}", "{module: order, name: placed, modifier: _, url: http://b}"),
+		[]string{`f:3: handler order/placed/_ is that of the event order.placed, which has handlers by "event", as in line 2: give this one a name of its own, and "event: order.placed" in place`}},
+	{"a handler like an action", events("{event: order.placed, name: a, url: http://a}", "{event: order, name: placed, url: http://b}"),
+		[]string{"f:3: handler placed is called like the event order.placed, in line 2, so that a pause could not distinguish them"}},
+	{"a handler of the parent, too", events("{event: order, name: a, url: http://a}", "{event: order.placed, name: a, url: http://b}"),
+		[]string{"f:3: handler order/a/order.placed has a target already, in line 2: remove one of the two, or give it another name: a handler of a parent gets the event as well"}},
+	{"a handler of an event twice", events("&a {event: order, name: a, url: http://a}", "*a"), []string{"f:3: handler order/a/order has a target already, in line 2"}},
+	{"a handler like that of an event", events("{event: order, name: a, url: http://a}", "{module: order, name: a, modifier: order, url: http://b}"),
+		[]string{"f:2: handler order/a/order has a target already, in line 3"}},
+	{"too many handlers of an event", events(numbered(51, "{event: order, name: a%d, url: http://a}")...), []string{"f:2: the event order has 51 handlers, those of its parents included: the limit is 50"}},
+	{"too many pairs", events(numbered(40, "{event: order, name: a%d, url: http://a}")...) + "events:\n  - " + strings.Join(numbered(250, "order.e%d"), "\n  - ") + "\n",
+		[]string{"f:142: with the event order.e99 there are more than 10000 pairs of an event and a handler"}},
 	{"alias of oneself", "handlers: &a\n  - *a\n", []string{"f:1: a handler is a list"}},
 	{"two documents", entry("---\nhandlers: []\n"), []string{"f:6: a second document begins here"}},
 	{"broken second document", entry("---\na: b: c\n"), []string{"f:7: not YAML: mapping values are not allowed"}},

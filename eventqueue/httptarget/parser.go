@@ -10,6 +10,9 @@ import (
 	"eventsv2/internal/yamlfile"
 )
 
+// MaxFileBytes is the size of the largest handlers file that is read.
+const MaxFileBytes = 1 << 20
+
 // Keys of a handlers file.
 const (
 	keyHandlers     = "handlers"
@@ -31,6 +34,7 @@ const (
 	keyAuth         = "auth"
 	keyHeaders      = "headers"
 	keySignature    = "signature"
+	keyAnswer       = "answer"
 	keyBase         = "base"
 	keyMax          = "max"
 )
@@ -38,12 +42,23 @@ const (
 // parser reads a handlers file and continues after a mistake, so that all mistakes
 // are reported together.
 type parser struct {
-	problems problems
-	seen     map[eventqueue.CanvasHandler]int // its line
+	problems   problems
+	seen       map[eventqueue.CanvasHandler]int // its line
+	plain      map[eventqueue.HandlerKey]int    // the line of a handler without an event
+	onEvent    map[string][]*Entry              // the handlers of an event, without those of its parents
+	incomplete bool                             // some handler is in none of these, because of its mistakes
 }
 
-// parse returns the entries; they are valid if and only if there are no problems.
-func (p *parser) parse(data []byte) (entries []Entry, webhooks []WebhookEntry, subscriptions []SubscriptionEntry) {
+// contents are those of a file.
+type contents struct {
+	entries       []Entry
+	dispatches    []dispatch
+	webhooks      []WebhookEntry
+	subscriptions []SubscriptionEntry
+}
+
+// parse reads the file; it is valid if and only if there are no problems.
+func (p *parser) parse(data []byte) (has contents) {
 	root := yamlfile.Document(yamlfile.Source{
 		Data:     data,
 		MaxBytes: MaxFileBytes,
@@ -51,13 +66,16 @@ func (p *parser) parse(data []byte) (entries []Entry, webhooks []WebhookEntry, s
 		Second:   "put all handlers into one list, without ---",
 	}, p.problems.add)
 	if root == nil {
-		return nil, nil, nil
+		return has
 	}
-	fields, ok := p.mapping(root, "the file", keyHandlers, keyWebhooks, keySources)
+	fields, ok := p.mapping(root, "the file", keyHandlers, keyEvents, keyWebhooks, keySources)
 	if !ok {
-		return nil, nil, nil
+		return has
 	}
-	return p.handlers(root, fields), p.webhooks(fields), p.subscriptions(fields)
+	has.entries = p.handlers(root, fields)
+	has.dispatches = p.dispatches(p.declared(fields))
+	has.webhooks, has.subscriptions = p.webhooks(fields), p.subscriptions(fields)
+	return has
 }
 
 func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry {
@@ -74,21 +92,55 @@ func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry
 		return nil
 	}
 	p.seen = make(map[eventqueue.CanvasHandler]int, len(list.Content))
+	p.plain, p.onEvent = map[eventqueue.HandlerKey]int{}, map[string][]*Entry{}
 	entries := make([]Entry, len(list.Content))
 	for i, item := range list.Content {
-		entries[i] = p.entry(item)
+		e := &entries[i]
+		switch {
+		case !p.entry(item, e):
+			p.incomplete = true
+		case e.Event != "":
+			p.onEvent[e.Event] = append(p.onEvent[e.Event], e)
+		default:
+			p.plain[e.Key] = e.Line
+			p.once(e, e.Key)
+		}
 	}
 	return entries
 }
 
-func (p *parser) entry(item *yaml.Node) Entry {
-	e := Entry{Line: item.Line}
+// entry reads a handler, and reports whether it is known which events are for it.
+func (p *parser) entry(item *yaml.Node, e *Entry) bool {
+	e.Line = item.Line
 	fields, ok := p.mapping(yamlfile.Resolve(item), "a handler",
-		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyOrderHold, keyMaxSnoozes, keyMinSnooze, keyBreaker,
-		keyAuth, keyHeaders, keySignature)
+		keyModule, keyName, keyModifier, keyEvent, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyOrderHold, keyMaxSnoozes, keyMinSnooze, keyBreaker,
+		keyAuth, keyHeaders, keySignature, keyAnswer)
 	if !ok {
-		return e
+		return false
 	}
+	read := p.key
+	if fields[keyEvent] != nil {
+		read = p.event
+	}
+	whole := read(fields, e)
+	whole = p.canvas(fields, &e.Canvas) && whole
+	p.target(fields, &e.target)
+	p.duration(fields, keyTimeout, &e.Timeout)
+	p.count(fields, keyMaxRetries, "one run only", math.MaxInt32, &e.MaxRetries)
+	p.backoff(fields, e)
+	p.orderHold(fields, &e.OrderHold)
+	p.count(fields, keyMaxSnoozes, "that a snooze is a failed attempt", eventqueue.MostSnoozes, &e.MaxSnoozes)
+	p.minSnooze(fields, &e.MinSnooze)
+	p.count(fields, keyBreaker, "no circuit breaker", math.MaxInt32, &e.BreakerAfter)
+	p.auth(fields, e)
+	p.headers(fields, e)
+	p.signature(fields, e)
+	p.answer(fields, e)
+	return whole
+}
+
+// key reads the key of a handler without an event.
+func (p *parser) key(fields map[string]*yaml.Node, e *Entry) bool {
 	whole := p.require(e.Line, fields, keyModule, keyName, keyModifier, keyURL)
 	for _, part := range []struct {
 		key  string
@@ -98,28 +150,13 @@ func (p *parser) entry(item *yaml.Node) Entry {
 	} {
 		whole = p.name(fields, part.key, part.into) && whole
 	}
-	whole = p.canvas(fields, &e.Canvas) && whole
-	p.target(fields, &e.target)
-	p.duration(fields, keyTimeout, &e.Timeout)
-	p.count(fields, keyMaxRetries, "one run only", math.MaxInt32, &e.MaxRetries)
-	p.backoff(fields, &e)
-	p.orderHold(fields, &e.OrderHold)
-	p.count(fields, keyMaxSnoozes, "that a snooze is a failed attempt", eventqueue.MostSnoozes, &e.MaxSnoozes)
-	p.minSnooze(fields, &e.MinSnooze)
-	p.count(fields, keyBreaker, "no circuit breaker", math.MaxInt32, &e.BreakerAfter)
-	p.auth(fields, &e)
-	p.headers(fields, &e)
-	p.signature(fields, &e)
-	if whole {
-		p.once(e)
-	}
-	return e
+	return whole
 }
 
-// once refuses a second entry for the same handler: it would not be clear which of
+// once refuses a second entry for the same events: it would not be clear which of
 // them runs.
-func (p *parser) once(e Entry) {
-	at := eventqueue.CanvasHandler{Canvas: e.Canvas, Key: e.Key}
+func (p *parser) once(e *Entry, key eventqueue.HandlerKey) {
+	at := eventqueue.CanvasHandler{Canvas: e.Canvas, Key: key}
 	first, taken := p.seen[at]
 	if !taken {
 		p.seen[at] = e.Line
@@ -129,7 +166,14 @@ func (p *parser) once(e Entry) {
 	if e.Canvas != (eventqueue.CanvasID{}) {
 		where = " of canvas " + e.Canvas.String()
 	}
-	p.problems.add(e.Line, "handler %s%s has a target already, in line %d: remove one of the two", e.Key, where, first)
+	p.problems.add(e.Line, "handler %s%s has a target already, in line %d: remove one of the two%s", key, where, first, otherName(e))
+}
+
+func otherName(e *Entry) string {
+	if e.Event == "" {
+		return ""
+	}
+	return ", or give it another name: a handler of a parent gets the event as well"
 }
 
 // require reports the keys that are absent.

@@ -42,6 +42,11 @@ type Config struct {
 	// with the id of the event as webhook-id: base64, with or without whsec_. Default
 	// (nil): requests are not signed.
 	SigningSecrets []string
+
+	// EmitAnswers has the CloudEvents in a 2xx answer emitted, in the transaction that completes the event: structured
+	// JSON of one (application/cloudevents+json) or several (application/cloudevents-batch+json). An answer
+	// without a body emits nothing, and any other is a failed attempt. Default (false): the body of a 2xx answer is ignored.
+	EmitAnswers bool
 }
 
 // Target is an eventqueue.Handler that POSTs events to one URL. It is safe for
@@ -50,6 +55,10 @@ type Target struct {
 	to          address
 	client      *http.Client
 	credentials credentials
+	emitAnswers bool
+
+	// byEvent means that the modifier of events is their handling key, which is their type as CloudEvents.
+	byEvent bool
 
 	// bodyTime is how long the body of an answer may take. The body does not affect
 	// the outcome, so it must not delay the worker.
@@ -82,7 +91,7 @@ func newTarget(to address, config Config) (*Target, error) {
 	}
 	still := *client
 	still.CheckRedirect = stayHere
-	return &Target{to: to, client: &still, credentials: credentials, bodyTime: 2 * time.Second}, nil
+	return &Target{to: to, client: &still, credentials: credentials, emitAnswers: config.EmitAnswers, bodyTime: 2 * time.Second}, nil
 }
 
 // String is the URL without user, password and query, for logs.
@@ -91,15 +100,15 @@ func (t *Target) String() string { return t.to.String() }
 // Handle POSTs the event of the run and blocks until the target has answered or
 // ctx ends. The package comment says which answer is which outcome.
 func (t *Target) Handle(ctx context.Context, run *eventqueue.Run) error {
-	return t.post(ctx, &run.Event)
-}
-
-func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
+	event := &run.Event
 	sending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	request, err := newRequest(sending, t.to, event)
 	if err != nil {
 		return fmt.Errorf("make the request for event %s to %s: %w", event.ID, t.to, err)
+	}
+	if t.byEvent {
+		request.Header.Set("Ce-Type", percentEncode(event.Modifier))
 	}
 	token, err := t.credentials.apply(ctx, request, event)
 	if err != nil {
@@ -110,10 +119,10 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	switch {
 	case errors.As(err, &refused):
 		return eventqueue.Permanent(fmt.Errorf("POST %s: %w", t.to, refused))
-	case err != nil && ctx.Err() == nil && brokenInHand(err):
-		return lostError{fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, event, err))}
 	case err != nil:
-		return unanswered(ctx, fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, event, err)))
+		return t.noAnswer(ctx, event, err)
+	case t.emitAnswers && response.StatusCode >= 200 && response.StatusCode <= 299:
+		return t.emit(ctx, run, request.Header, response)
 	}
 	received := time.Now()
 	tooSlow := time.AfterFunc(t.bodyTime, cancel)
@@ -137,6 +146,15 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 		return fmt.Errorf("POST %s: %w", t.to, err)
 	}
 	return nil
+}
+
+// noAnswer is the error of a run whose request got no answer, or not all of it.
+func (t *Target) noAnswer(ctx context.Context, event *eventqueue.Event, err error) error {
+	err = fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, event, err))
+	if ctx.Err() == nil && brokenInHand(err) {
+		return lostError{err}
+	}
+	return unanswered(ctx, err)
 }
 
 // unanswered says that the target counts as away, unless the run ended for a reason of its worker's.
