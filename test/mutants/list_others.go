@@ -31,13 +31,6 @@ var others = []mutant{
 		new:    `f.OlderThan < 0:`,
 	},
 	{
-		name:   "a-state-of-the-history-is-a-filter",
-		breaks: "I16",
-		file:   "eventqueue/operate/filter.go",
-		old:    "can be retried\", f.State)\n\t}\n\treturn f.validate(false)",
-		new:    "can be retried\", f.State)\n\t}\n\treturn f.validate(f.State != \"\")",
-	},
-	{
 		name:   "another-identity-confirms",
 		breaks: "I16",
 		file:   "eventqueue/operate/operations.go",
