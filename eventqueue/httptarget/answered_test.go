@@ -1,6 +1,7 @@
 package httptarget
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net"
@@ -125,6 +126,26 @@ func TestAnswerThatBreaksOffIsNone(t *testing.T) {
 	if err := target.Handle(testContext(t), testRun()); outcomeOf(err) != retry || !strings.Contains(err.Error(), "no answer: unexpected EOF") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestGiantAnswerIsNotRead to its end.
+func TestGiantAnswerIsNotRead(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	target, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		w.Header().Set("Content-Type", structured)
+		for chunk := bytes.Repeat([]byte("x"), 64<<10); ; {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	target.emitAnswers = true
+	if err := target.Handle(testContext(t), testRun()); outcomeOf(err) != retry || !strings.Contains(err.Error(), "it has more than 524288 bytes") {
+		t.Errorf("got %v", err)
+	}
+	await(t, "the end of the giant answer", ended)
 }
 
 // TestOnlyAnswersOfSuccessAreRead: those of failures mean what they mean without the option.
