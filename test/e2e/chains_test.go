@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/testenv"
 )
 
 // TestChainsNeedNoGo: the worker as deployed gives an event to the targets of its key and of its parent, of which one fails and is
@@ -113,5 +114,74 @@ func TestChainsHaveEncryptedValues(t *testing.T) {
 	}
 	if n := one[int](r, `SELECT count(*) FROM event_log WHERE value LIKE '%' || $1 || '%'`, canary); n != 0 {
 		t.Errorf("%d events have their value in the clear", n)
+	}
+}
+
+// TestAnswersOfAKilledWorkerAreEmittedOnce: the worker is killed when it has the answers and has written their events, and has not completed yet
+// the events that were answered, as their rows are held.
+func TestAnswersOfAKilledWorkerAreEmittedOnce(t *testing.T) {
+	t.Parallel()
+	const events = 5
+	r := newPostgresRig(t, "open")
+	path := filepath.Join(t.TempDir(), "handlers.yaml")
+	file := strings.ReplaceAll(`handlers:
+  - {event: order, name: audit, url: "URL/audit", answer: cloudevents}
+  - {module: WORKER, name: ship, modifier: _, url: "URL/ship"}
+`, "URL", r.target.URL)
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	let := make(chan struct{})
+	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
+		select {
+		case <-let:
+		case <-request.Context().Done():
+			return
+		}
+		if request.URL.Path == "/audit" {
+			w.Header().Set("Content-Type", "application/cloudevents+json")
+			_, _ = io.WriteString(w, `{"specversion": "1.0", "id": "1", "source": "/audit", "type": "WORKER.ship"}`)
+		}
+	})
+	settings := map[string]string{"HANDLERS_FILE": path, "RETAIN_HISTORY": "true", "LOCK_TIMEOUT": "10s"}
+	first := r.start("worker", settings)
+	for range events {
+		r.emit(eventqueue.NewEvent{Canvas: canvas, Module: "order", Name: "_", Modifier: "_", Value: []byte(`1`)})
+	}
+	r.target.await(t, events)
+	ctx := testenv.Context(t)
+	held, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Rollback(ctx) }()
+	if _, err := held.Exec(ctx, `SELECT FROM events_v2 WHERE name = 'audit' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	last := one[int](r, `SELECT last_value FROM events_id_seq`)
+	close(let)
+	r.awaitSQL("the answers are written", `SELECT last_value >= $1 FROM events_id_seq`, last+events)
+	first.Kill()
+	first.wait()
+	if n := one[int](r, `SELECT count(*) FROM events_v2 WHERE name = 'ship'`); n != 0 {
+		t.Errorf("%d events of answers exist without the completion", n)
+	}
+	if err := held.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.start("worker", settings)
+	r.start("cron", map[string]string{"LOCK_TIMEOUT": "10s", "RELAY_INTERVAL": "1s", "RELAY_LOST_AFTER": "2s"})
+	r.awaitSQL("all has completed", `SELECT (SELECT count(*) FROM event_log WHERE status = 'COMPLETED' AND name = 'audit') = $1 AND NOT EXISTS (SELECT FROM events_v2)`, events)
+	if n, parents := one[int](r, `SELECT count(*) FROM event_log WHERE name = 'ship'`), one[int](r, `SELECT count(DISTINCT parent_id) FROM event_log WHERE name = 'ship'`); n != events || parents != events {
+		t.Errorf("%d answers of %d events were emitted, want %d of %d", n, parents, events, events)
+	}
+	audits := 0
+	for _, request := range r.target.await(t, 3*events) {
+		if request.name == "audit" {
+			audits++
+		}
+	}
+	if audits < 2*events {
+		t.Errorf("the target got %d requests of %d events, each of which it has to get again", audits, events)
 	}
 }
