@@ -26,12 +26,51 @@ const (
 	MaxAnswerEvents = 100
 )
 
+// Answers is what becomes of the bodies of 2xx answers.
+type Answers string
+
+const (
+	// IgnoreAnswers has the status decide alone.
+	IgnoreAnswers Answers = ""
+	// EmitAnswers has the CloudEvents in an answer emitted, in the transaction that completes the event: structured
+	// JSON of one (application/cloudevents+json) or several (application/cloudevents-batch+json). An answer
+	// without a body emits nothing, and any other is a failed attempt.
+	EmitAnswers Answers = "cloudevents"
+	// KeepAnswers makes an answer the result of the event (docs/results.md): JSON of at most eventqueue.MaxResultBytes. An
+	// answer without a body is no result, and any other is a failed attempt.
+	KeepAnswers Answers = "result"
+)
+
+// severalEvents is the type of a list of CloudEvents.
+const severalEvents = "application/cloudevents-batch+json"
+
+// keep makes a 2xx answer of its target the result of a run.
+func (t *Target) keep(ctx context.Context, run *eventqueue.Run, response *http.Response) error {
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, eventqueue.MaxResultBytes+1))
+	if err != nil {
+		return t.noAnswer(ctx, run.Encrypted, err)
+	}
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return nil
+	case len(body) > eventqueue.MaxResultBytes:
+		return fmt.Errorf("POST %s: %s, but the answer cannot be kept as the result: it has more than %d bytes", t.to, response.Status, eventqueue.MaxResultBytes)
+	case !json.Valid(body):
+		return fmt.Errorf("POST %s: %s, but the answer cannot be kept as the result: it is no JSON", t.to, response.Status)
+	}
+	if err := run.SetResult(json.RawMessage(body)); err != nil {
+		return fmt.Errorf("POST %s: keep the answer: %w", t.to, err)
+	}
+	return nil
+}
+
 // emit completes the event of a run together with the events in the 2xx answer of its target.
 func (t *Target) emit(ctx context.Context, run *eventqueue.Run, sent http.Header, response *http.Response) error {
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswerBytes+1))
 	if err != nil {
-		return t.noAnswer(ctx, &run.Event, err)
+		return t.noAnswer(ctx, run.Encrypted, err)
 	}
 	events, err := eventsIn(response.Header.Get("Content-Type"), body, run.Canvas)
 	if err == nil && len(events) == 0 {
@@ -60,7 +99,7 @@ func (t *Target) emit(ctx context.Context, run *eventqueue.Run, sent http.Header
 
 // eventsIn reads the events of an answer. Of an answer without a body there are none.
 func eventsIn(contentType string, body []byte, canvas eventqueue.CanvasID) ([]eventqueue.NewEvent, error) {
-	const one, several = "application/cloudevents+json", "application/cloudevents-batch+json"
+	const one, several = "application/cloudevents+json", severalEvents
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 
 const (
 	structured = "application/cloudevents+json; charset=utf-8"
-	batch      = "application/cloudevents-batch+json"
+	several    = "application/cloudevents-batch+json"
 )
 
 // of returns a CloudEvent in JSON, with further members.
@@ -38,8 +38,8 @@ func TestAnswersHoldEvents(t *testing.T) {
 	}{
 		{"nothing", "text/plain", " \r\n", nil},
 		{"one", structured, of(``), []eventqueue.NewEvent{plain}},
-		{"an empty list", batch, `[]`, []eventqueue.NewEvent{}},
-		{"two", batch, `[` + of(``) + `, ` + of(`, "data": {"n": 1.0,  "s":"ü"}`) + `]`,
+		{"an empty list", several, `[]`, []eventqueue.NewEvent{}},
+		{"two", several, `[` + of(``) + `, ` + of(`, "data": {"n": 1.0,  "s":"ü"}`) + `]`,
 			[]eventqueue.NewEvent{plain, shipped(func(e *eventqueue.NewEvent) { e.Value = json.RawMessage(`{"n": 1.0,  "s":"ü"}`) })}},
 		{"everything", structured, of(`, "subject": "a", "time": "2024-02-29T12:00:00Z", "datacontenttype": "application/json", "dataschema": "/s",
 			"canvasid": "` + canvas.String() + `", "modifier": "eu", "partitionkey": "order 17", "parentid": "5", "retries": 2, "data": null,
@@ -62,12 +62,12 @@ var malformedAnswers = map[string][2]string{
 	`its content type is "text/html": answer with application/cloudevents+json for one event`: {"text/html", "<p>thanks"},
 	`its content type is "": answer with`:                                                     {"", of(``)},
 	`its content type is "application/json": answer with`:                                     {"application/json", of(``)},
-	`it is no list in JSON`:                                                                   {batch, of(``)},
-	`it has 101 events: the limit is 100`:                                                     {batch, `[` + strings.Repeat(of(``)+",", 100) + of(``) + `]`},
+	`it is no list in JSON`:                                                                   {several, of(``)},
+	`it has 101 events: the limit is 100`:                                                     {several, `[` + strings.Repeat(of(``)+",", 100) + of(``) + `]`},
 	`it has more than 524288 bytes: answer with less`:                                         {structured, of(`, "data": "` + strings.Repeat("x", MaxAnswerBytes) + `"`)},
 	`event 0: it is no object in JSON`:                                                        {structured, `[` + of(``) + `]`},
-	`event 1: it is no object in JSON`:                                                        {batch, `[` + of(``) + `, null]`},
-	`event 1: type is missing`:                                                                {batch, `[` + of(``) + `, {"specversion": "1.0", "id": "1", "source": "a"}]`},
+	`event 1: it is no object in JSON`:                                                        {several, `[` + of(``) + `, null]`},
+	`event 1: type is missing`:                                                                {several, `[` + of(``) + `, {"specversion": "1.0", "id": "1", "source": "a"}]`},
 	`event 0: id is missing`:                                                                  {structured, `{"specversion": "1.0", "id": "", "source": "a", "type": "b"}`},
 	`event 0: source is missing`:                                                              {structured, `{"specversion": "1.0", "id": "1", "source": null, "type": "b"}`},
 	`event 0: specversion is missing`:                                                         {structured, `{"id": "1", "source": "a", "type": "b"}`},
@@ -91,7 +91,7 @@ func TestMalformedAnswerIsAFailedAttempt(t *testing.T) {
 		if err := target.Handle(testContext(t), testRun()); err != nil {
 			t.Errorf("%s: without the option: %v", want, err)
 		}
-		target.emitAnswers = true
+		target.answers = EmitAnswers
 		err := target.Handle(testContext(t), testRun())
 		if outcomeOf(err) != retry || !strings.Contains(err.Error(), "202 Accepted, but the events of the answer cannot be emitted: "+want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -106,7 +106,7 @@ func TestErrorsOfAnswersHaveNoSecret(t *testing.T) {
 		w.Header().Set("Content-Type", structured)
 		_, _ = io.WriteString(w, of(`, "s3cret-key": []`))
 	})
-	target.emitAnswers, target.credentials.audience = true, ""
+	target.answers, target.credentials.audience = EmitAnswers, ""
 	run := testRun()
 	err := target.Handle(testContext(t), run)
 	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "the extension "+redacted+" is a list") {
@@ -121,8 +121,8 @@ func TestErrorsOfAnswersHaveNoSecret(t *testing.T) {
 // TestAnswerThatBreaksOffIsNone: a part of its events must not be emitted.
 func TestAnswerThatBreaksOffIsNone(t *testing.T) {
 	t.Parallel()
-	target, _ := serve(t, hijack("HTTP/1.1 200 OK\r\nContent-Type: "+batch+"\r\nContent-Length: 1000\r\n\r\n[]", func(net.Conn) {}))
-	target.emitAnswers = true
+	target, _ := serve(t, hijack("HTTP/1.1 200 OK\r\nContent-Type: "+several+"\r\nContent-Length: 1000\r\n\r\n[]", func(net.Conn) {}))
+	target.answers = EmitAnswers
 	if err := target.Handle(testContext(t), testRun()); outcomeOf(err) != retry || !strings.Contains(err.Error(), "no answer: unexpected EOF") {
 		t.Errorf("got %v", err)
 	}
@@ -141,7 +141,7 @@ func TestGiantAnswerIsNotRead(t *testing.T) {
 			}
 		}
 	})
-	target.emitAnswers = true
+	target.answers = EmitAnswers
 	if err := target.Handle(testContext(t), testRun()); outcomeOf(err) != retry || !strings.Contains(err.Error(), "it has more than 524288 bytes") {
 		t.Errorf("got %v", err)
 	}
@@ -157,7 +157,7 @@ func TestOnlyAnswersOfSuccessAreRead(t *testing.T) {
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, "no order")
 		})
-		target.emitAnswers = true
+		target.answers = EmitAnswers
 		if err := target.Handle(testContext(t), testRun()); outcomeOf(err) != want || !strings.Contains(err.Error(), ": no order") {
 			t.Errorf("%d: got %v", status, err)
 		}
@@ -174,7 +174,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Add(of(`, "data": 1`))
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, contentType := range []string{structured, batch} {
+		for _, contentType := range []string{structured, several} {
 			events, err := eventsIn(contentType, []byte(text), canvas)
 			if err != nil && events != nil {
 				t.Fatalf("%v, and %d events", err, len(events))

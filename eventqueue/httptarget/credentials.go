@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"eventsv2/eventqueue"
 	"eventsv2/webhook"
 )
 
@@ -60,9 +59,9 @@ func newCredentials(to address, config Config) (credentials, error) {
 	return c, nil
 }
 
-// apply adds the credentials to the request of an event. It blocks while an identity token
+// apply adds the credentials to a request, which is signed with an id. It blocks while an identity token
 // is asked for, until ctx ends.
-func (c credentials) apply(ctx context.Context, request *http.Request, event *eventqueue.Event) (token string, err error) {
+func (c credentials) apply(ctx context.Context, request *http.Request, id string, body []byte) (token string, err error) {
 	for name, values := range c.header {
 		request.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
@@ -73,7 +72,7 @@ func (c credentials) apply(ctx context.Context, request *http.Request, event *ev
 		request.Header.Set(authorization, "Bearer "+token)
 	}
 	if c.signer != nil {
-		c.signer.Sign(request.Header, event.ID.String(), time.Now(), event.Value)
+		c.signer.Sign(request.Header, id, time.Now(), body)
 	}
 	return token, nil
 }

@@ -63,11 +63,20 @@
 // modifier set a part each (the modifier is _ otherwise), partitionkey is the ordering key, and other extensions become attributes. The canvas is
 // that of the event. Its id, source, subject and time are not kept.
 //
-// Without EmitAnswers the status decides; a failure while the body of the answer is read changes
+// With KeepAnswers, the body of a 2xx answer is empty, or the result of the event: JSON of at most eventqueue.MaxResultBytes. Any other is
+// a failed attempt.
+//
+// With IgnoreAnswers the status decides; a failure while the body of the answer is read changes
 // nothing. Retry-After is seconds or a date, which is read relative to the Date
 // of the same answer; it counts as at least 1 second, so that a target cannot
 // cause a hot loop, and at most MaxSnooze. A malformed or past Retry-After counts
 // as none.
+//
+// # Batches
+//
+// An Entry with a BatchSize has several events in one POST: a list of CloudEvents in structured JSON
+// (application/cloudevents-batch+json), with the attributes above, and the value as data. The answer counts for each of them, but for 207, whose body
+// has the status of each that is not completed; see [Target.HandleBatch]. A signature has the ids of the first and the last event as webhook-id.
 //
 // # Failures
 //

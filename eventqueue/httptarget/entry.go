@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/batch"
 )
 
 // DefaultBreakerAfter is the BreakerAfter of the policy of a handler of the file that sets none.
@@ -53,8 +54,12 @@ type Entry struct {
 	// SigningVariables are the variables with the secrets that sign requests by Standard
 	// Webhooks, which are in Config.SigningSecrets; none means that requests are not signed.
 	SigningVariables []string
-	// EmitAnswers has the CloudEvents in the answers of the target emitted, as with Config.EmitAnswers.
-	EmitAnswers bool
+	// Answers is as in Config.
+	Answers Answers
+	// BatchSize is how many events one request may have, of which the first waits for the others no longer than BatchWait; 0: each
+	// event is a request.
+	BatchSize int
+	BatchWait time.Duration
 
 	target address
 }
@@ -87,7 +92,8 @@ type Shared struct {
 	IDTokens *IDTokens
 }
 
-func (e *Entry) newTarget(shared Shared) (*Target, error) {
+// newHandler returns what runs the events of the entry, all of them.
+func (e *Entry) newHandler(shared Shared) (eventqueue.Handler, error) {
 	config, err := e.config(shared)
 	if err != nil {
 		return nil, err
@@ -97,19 +103,22 @@ func (e *Entry) newTarget(shared Shared) (*Target, error) {
 		return nil, err
 	}
 	target.byEvent = e.Event != ""
+	if e.BatchSize > 0 {
+		return batch.Handler(e.BatchSize, e.BatchWait, target.HandleBatch)
+	}
 	return target, nil
 }
 
-func (e *Entry) registerAt(handlers *eventqueue.Handlers, key eventqueue.HandlerKey, target *Target) error {
+func (e *Entry) registerAt(handlers *eventqueue.Handlers, key eventqueue.HandlerKey, handler eventqueue.Handler) error {
 	if e.Canvas == (eventqueue.CanvasID{}) {
-		return handlers.Register(key, target, e.Policy())
+		return handlers.Register(key, handler, e.Policy())
 	}
-	return handlers.RegisterOn(e.Canvas, key, target, e.Policy())
+	return handlers.RegisterOn(e.Canvas, key, handler, e.Policy())
 }
 
 // config returns the configuration of the entry's target, with the values of the variables that it names.
 func (e Entry) config(shared Shared) (config Config, err error) {
-	config = Config{Client: shared.Client, Audience: e.Audience, IDTokens: shared.IDTokens, Header: http.Header{}, EmitAnswers: e.EmitAnswers}
+	config = Config{Client: shared.Client, Audience: e.Audience, IDTokens: shared.IDTokens, Header: http.Header{}, Answers: e.Answers}
 	for name, variable := range e.HeaderVariables {
 		value, err := shared.Secret(variable)
 		if err != nil {

@@ -167,13 +167,13 @@ func dispatchPolicy() eventqueue.Policy {
 
 // register registers the targets of the handlers, each for the events that it gets of its own, and what emits these. On a canvas
 // for which there is no target, the events are left to workers that have one, like those of any handler.
-func (d dispatch) register(handlers *eventqueue.Handlers, targets map[*Entry]*Target, fail func(*Entry, error)) {
+func (d dispatch) register(handlers *eventqueue.Handlers, runners map[*Entry]eventqueue.Handler, fail func(*Entry, error)) {
 	all := &dispatcher{onCanvas: map[eventqueue.CanvasID][]eventqueue.HandlerKey{}}
 	for _, e := range d.to {
-		if targets[e] == nil {
+		if runners[e] == nil {
 			continue // its mistake has been reported
 		}
-		fail(e, e.registerAt(handlers, d.of(e), targets[e]))
+		fail(e, e.registerAt(handlers, d.of(e), runners[e]))
 		if e.Canvas == (eventqueue.CanvasID{}) {
 			all.everywhere = append(all.everywhere, d.of(e))
 		} else {

@@ -185,17 +185,14 @@ func (p *parser) backoff(fields map[string]*yaml.Node, e *Entry) {
 	}
 }
 
-// answerEvents is the value of the key answer.
-const answerEvents = "cloudevents"
-
-// answer reads whether the events in answers are emitted.
+// answer reads what the body of a 2xx answer is.
 func (p *parser) answer(fields map[string]*yaml.Node, e *Entry) {
 	n, ok := p.text(fields, keyAnswer)
 	if !ok {
 		return
 	}
-	if n.Value != answerEvents {
-		p.problems.add(n.Line, "%s is %q: write %s, which emits the events in the answers of the target, or leave it out", keyAnswer, n.Value, answerEvents)
+	if e.Answers = Answers(n.Value); e.Answers != EmitAnswers && e.Answers != KeepAnswers {
+		p.problems.add(n.Line, "%s is %q: write %s, which emits the events in the answers of the target, or %s, which keeps an answer as the result of its event, or leave it out",
+			keyAnswer, n.Value, EmitAnswers, KeepAnswers)
 	}
-	e.EmitAnswers = true
 }

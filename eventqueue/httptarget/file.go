@@ -64,18 +64,20 @@ func (f *File) Register(handlers *eventqueue.Handlers, shared Shared) error {
 			failed = append(failed, fmt.Errorf("%s:%d: %w", f.Name, e.Line, err))
 		}
 	}
-	targets := make(map[*Entry]*Target)
+	runners := make(map[*Entry]eventqueue.Handler)
 	for i := range f.Entries {
 		e := &f.Entries[i]
-		target, err := e.newTarget(shared)
-		if err == nil && e.Event == "" {
-			err = e.registerAt(handlers, e.Key, target)
+		handler, err := e.newHandler(shared)
+		if err == nil {
+			runners[e] = handler
+			if e.Event == "" {
+				err = e.registerAt(handlers, e.Key, handler)
+			}
 		}
-		targets[e] = target
 		fail(e, err)
 	}
 	for _, d := range f.dispatches {
-		d.register(handlers, targets, fail)
+		d.register(handlers, runners, fail)
 	}
 	return errors.Join(failed...)
 }

@@ -73,7 +73,7 @@ func TestParseReadsEverything(t *testing.T) {
 			Line: 22, Key: eventqueue.HandlerKey{Module: "CRON", Name: "nightly", Modifier: "5"},
 			BackoffBase: time.Hour, BackoffMax: time.Hour, OrderHold: &short,
 		},
-		{Line: 28, Key: eventqueue.HandlerKey{Module: "RECORD", Name: "mail", Modifier: "RECORD.FILE.ADD"}, Event: "RECORD.FILE.ADD", EmitAnswers: true},
+		{Line: 28, Key: eventqueue.HandlerKey{Module: "RECORD", Name: "mail", Modifier: "RECORD.FILE.ADD"}, Event: "RECORD.FILE.ADD", Answers: EmitAnswers},
 	}
 	targets := []string{"https://example.com/push?…", "http://localhost:8080", "http://[::1]:80/", "http://10.0.0.1", "http://a"}
 	if file.Name != "handlers.yaml" || len(file.Entries) != len(want) {
@@ -171,8 +171,8 @@ func rewrite(t *testing.T, entries []Entry) []byte {
 		if e.Event != "" {
 			list[i] = map[string]any{keyEvent: e.Event, keyName: e.Key.Name, keyURL: e.target.url.String()}
 		}
-		if e.EmitAnswers {
-			list[i][keyAnswer] = answerEvents
+		if e.Answers != IgnoreAnswers {
+			list[i][keyAnswer] = string(e.Answers)
 		}
 		if e.Canvas != (eventqueue.CanvasID{}) {
 			list[i][keyCanvas] = e.Canvas.String()

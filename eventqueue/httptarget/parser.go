@@ -35,6 +35,9 @@ const (
 	keyHeaders      = "headers"
 	keySignature    = "signature"
 	keyAnswer       = "answer"
+	keyBatch        = "batch"
+	keySize         = "size"
+	keyWait         = "wait"
 	keyBase         = "base"
 	keyMax          = "max"
 )
@@ -114,7 +117,7 @@ func (p *parser) entry(item *yaml.Node, e *Entry) bool {
 	e.Line = item.Line
 	fields, ok := p.mapping(yamlfile.Resolve(item), "a handler",
 		keyModule, keyName, keyModifier, keyEvent, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyOrderHold, keyMaxSnoozes, keyMinSnooze, keyBreaker,
-		keyAuth, keyHeaders, keySignature, keyAnswer)
+		keyAuth, keyHeaders, keySignature, keyAnswer, keyBatch)
 	if !ok {
 		return false
 	}
@@ -136,6 +139,7 @@ func (p *parser) entry(item *yaml.Node, e *Entry) bool {
 	p.headers(fields, e)
 	p.signature(fields, e)
 	p.answer(fields, e)
+	p.batch(fields, e)
 	return whole
 }
 

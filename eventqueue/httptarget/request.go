@@ -17,13 +17,15 @@ import (
 	"eventsv2/eventqueue"
 )
 
+const userAgent = "eventsv2"
+
 // newRequest makes the POST of an event.
 func newRequest(ctx context.Context, to address, event *eventqueue.Event) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.url.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("User-Agent", "eventsv2")
+	request.Header.Set("User-Agent", userAgent)
 	trace := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, trace)
 	for name, value := range trace {

@@ -43,10 +43,8 @@ type Config struct {
 	// (nil): requests are not signed.
 	SigningSecrets []string
 
-	// EmitAnswers has the CloudEvents in a 2xx answer emitted, in the transaction that completes the event: structured
-	// JSON of one (application/cloudevents+json) or several (application/cloudevents-batch+json). An answer
-	// without a body emits nothing, and any other is a failed attempt. Default (false): the body of a 2xx answer is ignored.
-	EmitAnswers bool
+	// Answers is what becomes of the bodies of 2xx answers. Default (""): IgnoreAnswers.
+	Answers Answers
 }
 
 // Target is an eventqueue.Handler that POSTs events to one URL. It is safe for
@@ -55,7 +53,7 @@ type Target struct {
 	to          address
 	client      *http.Client
 	credentials credentials
-	emitAnswers bool
+	answers     Answers
 
 	// byEvent means that the modifier of events is their handling key, which is their type as CloudEvents.
 	byEvent bool
@@ -91,7 +89,7 @@ func newTarget(to address, config Config) (*Target, error) {
 	}
 	still := *client
 	still.CheckRedirect = stayHere
-	return &Target{to: to, client: &still, credentials: credentials, emitAnswers: config.EmitAnswers, bodyTime: 2 * time.Second}, nil
+	return &Target{to: to, client: &still, credentials: credentials, answers: config.Answers, bodyTime: 2 * time.Second}, nil
 }
 
 // String is the URL without user, password and query, for logs.
@@ -110,7 +108,31 @@ func (t *Target) Handle(ctx context.Context, run *eventqueue.Run) error {
 	if t.byEvent {
 		request.Header.Set("Ce-Type", percentEncode(event.Modifier))
 	}
-	token, err := t.credentials.apply(ctx, request, event)
+	what := sent{id: event.ID.String(), body: event.Value, encrypted: event.Encrypted}
+	switch t.answers {
+	case EmitAnswers:
+		what.answered = func(response *http.Response) error { return t.emit(ctx, run, request.Header, response) }
+	case KeepAnswers:
+		what.answered = func(response *http.Response) error { return t.keep(ctx, run, response) }
+	}
+	return t.send(ctx, cancel, request, what)
+}
+
+// concealed is in place of what a target has answered to an event whose value is encrypted.
+const concealed = "its text is left out, as it may repeat the value, which is encrypted"
+
+// sent is what a request has.
+type sent struct {
+	id        string // that it is signed with
+	body      []byte
+	encrypted bool // the target gets what nobody else may read
+	// answered is called for a 2xx answer, whose body it reads and closes; nil: the status alone counts.
+	answered func(*http.Response) error
+}
+
+// send sends a request and returns the outcome of the runs that it is for. ctx is theirs, and cancel ends the request.
+func (t *Target) send(ctx context.Context, cancel func(), request *http.Request, what sent) error {
+	token, err := t.credentials.apply(ctx, request, what.id, what.body)
 	if err != nil {
 		return unanswered(ctx, fmt.Errorf("POST %s: not sent: %w", t.to, err))
 	}
@@ -120,16 +142,16 @@ func (t *Target) Handle(ctx context.Context, run *eventqueue.Run) error {
 	case errors.As(err, &refused):
 		return eventqueue.Permanent(fmt.Errorf("POST %s: %w", t.to, refused))
 	case err != nil:
-		return t.noAnswer(ctx, event, err)
-	case t.emitAnswers && response.StatusCode >= 200 && response.StatusCode <= 299:
-		return t.emit(ctx, run, request.Header, response)
+		return t.noAnswer(ctx, what.encrypted, err)
+	case what.answered != nil && response.StatusCode >= 200 && response.StatusCode <= 299:
+		return what.answered(response)
 	}
 	received := time.Now()
 	tooSlow := time.AfterFunc(t.bodyTime, cancel)
 	defer tooSlow.Stop()
 	excerpt, location := t.credentials.redact(drainBody(response), request.Header), t.credentials.redact(newLocation(response.Header), request.Header)
-	if event.Encrypted && excerpt+location != "" {
-		excerpt, location = "its text is left out, as it may repeat the value, which is encrypted", ""
+	if what.encrypted && excerpt+location != "" {
+		excerpt, location = concealed, ""
 	}
 	err = verdict(answer{
 		status:   response.StatusCode,
@@ -149,8 +171,8 @@ func (t *Target) Handle(ctx context.Context, run *eventqueue.Run) error {
 }
 
 // noAnswer is the error of a run whose request got no answer, or not all of it.
-func (t *Target) noAnswer(ctx context.Context, event *eventqueue.Event, err error) error {
-	err = fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, event, err))
+func (t *Target) noAnswer(ctx context.Context, encrypted bool, err error) error {
+	err = fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, encrypted, err))
 	if ctx.Err() == nil && brokenInHand(err) {
 		return lostError{err}
 	}
@@ -181,7 +203,7 @@ func brokenInHand(err error) bool {
 
 // reason removes the wrapper of the HTTP client, which repeats the URL, and prefers
 // the cause for which the context of the run ended. What a target has sent in place of an answer may repeat the value.
-func reason(ctx context.Context, event *eventqueue.Event, err error) error {
+func reason(ctx context.Context, encrypted bool, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -189,7 +211,7 @@ func reason(ctx context.Context, event *eventqueue.Event, err error) error {
 	if errors.As(err, &wrapper) {
 		err = wrapper.Err
 	}
-	if event.Encrypted && !brokenInHand(err) && !errors.As(err, new(net.Error)) && !errors.As(err, new(*tls.CertificateVerificationError)) {
+	if encrypted && !brokenInHand(err) && !errors.As(err, new(net.Error)) && !errors.As(err, new(*tls.CertificateVerificationError)) {
 		return errors.New("what came is not HTTP; it is left out, as it may repeat the value, which is encrypted")
 	}
 	return err

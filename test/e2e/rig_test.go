@@ -264,6 +264,7 @@ func newTarget(t *testing.T) *target {
 		answer := tg.answer
 		tg.mu.Unlock()
 		if answer != nil {
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
 			answer(w, r)
 		}
 	}))
