@@ -36,9 +36,9 @@ const (
 	// JSON of one (application/cloudevents+json) or several (application/cloudevents-batch+json). An answer
 	// without a body emits nothing, and any other is a failed attempt.
 	EmitAnswers Answers = "cloudevents"
-	// KeepAnswers makes an answer the result of the event (docs/results.md): JSON of at most eventqueue.MaxResultBytes. An
+	// RetainAnswers makes an answer the result of the event (docs/results.md): JSON of at most 64 KiB. An
 	// answer without a body is no result, and any other is a failed attempt.
-	KeepAnswers Answers = "result"
+	RetainAnswers Answers = "result"
 )
 
 // severalEvents is the type of a list of CloudEvents.
@@ -47,20 +47,21 @@ const severalEvents = "application/cloudevents-batch+json"
 // keep makes a 2xx answer of its target the result of a run.
 func (t *Target) keep(ctx context.Context, run *eventqueue.Run, response *http.Response) error {
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, eventqueue.MaxResultBytes+1))
-	if err != nil {
-		return t.noAnswer(ctx, run.Encrypted, err)
-	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswerBytes+1))
 	switch {
+	case err != nil:
+		return t.noAnswer(ctx, run.Encrypted, err)
 	case len(bytes.TrimSpace(body)) == 0:
 		return nil
-	case len(body) > eventqueue.MaxResultBytes:
-		return fmt.Errorf("POST %s: %s, but the answer cannot be kept as the result: it has more than %d bytes", t.to, response.Status, eventqueue.MaxResultBytes)
+	case len(body) > MaxAnswerBytes: // the run keeps less
+		err = fmt.Errorf("it has more than %d bytes", MaxAnswerBytes)
 	case !json.Valid(body):
-		return fmt.Errorf("POST %s: %s, but the answer cannot be kept as the result: it is no JSON", t.to, response.Status)
+		err = errors.New("it is no JSON")
+	default:
+		err = run.SetResult(json.RawMessage(body))
 	}
-	if err := run.SetResult(json.RawMessage(body)); err != nil {
-		return fmt.Errorf("POST %s: keep the answer: %w", t.to, err)
+	if err != nil {
+		return fmt.Errorf("POST %s: %s, but the answer cannot be kept as the result: %w", t.to, response.Status, err)
 	}
 	return nil
 }

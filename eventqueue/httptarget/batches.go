@@ -11,14 +11,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
-	"go.yaml.in/yaml/v3"
 
 	cloudevent "github.com/cloudevents/sdk-go/v2/event"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/batch"
 	"eventsv2/internal/attributes"
-	"eventsv2/internal/yamlfile"
 )
 
 const (
@@ -26,38 +23,7 @@ const (
 	maxRequestBytes = 4 << 20
 	// maxOutcomesBytes is the size of the largest 207 answer that is read.
 	maxOutcomesBytes = 1 << 20
-	// batchWait is the wait of a batch that sets none.
-	batchWait = 100 * time.Millisecond
 )
-
-// batch reads how many events a request may have.
-func (p *parser) batch(fields map[string]*yaml.Node, e *Entry) {
-	n := yamlfile.Resolve(fields[keyBatch])
-	if n == nil {
-		return
-	}
-	parts, ok := p.mapping(n, keyBatch, keySize, keyWait)
-	if !ok {
-		return
-	}
-	var size *int
-	p.count(parts, keySize, "nothing", batch.MaxSize, &size)
-	switch {
-	case parts[keySize] == nil:
-		p.problems.add(n.Line, "%s has no %s: write it like {size: 100, wait: 200ms}", keyBatch, keySize)
-	case size != nil && *size < 2:
-		p.problems.add(n.Line, "%s has a size of %d: it is from 2 to %d; without %s each event is a request", keyBatch, *size, batch.MaxSize, keyBatch)
-	case size != nil:
-		e.BatchSize = *size
-	}
-	e.BatchWait = batchWait
-	if parts[keyWait] != nil && p.duration(parts, keyWait, &e.BatchWait) && e.BatchWait > batch.MaxWait {
-		p.problems.add(n.Line, "%s waits for %s: it is %s at most", keyBatch, e.BatchWait, batch.MaxWait)
-	}
-	if e.Answers != IgnoreAnswers {
-		p.problems.add(n.Line, "%s and %s are both given, and an answer to several events is that of none: remove one of the two", keyBatch, keyAnswer)
-	}
-}
 
 // HandleBatch POSTs the events of several runs together, as application/cloudevents-batch+json, and returns the error of each, as Handle
 // does. What the status of the answer means, it means for all of them, but for 207, whose body has those that are not completed:

@@ -63,7 +63,7 @@
 // modifier set a part each (the modifier is _ otherwise), partitionkey is the ordering key, and other extensions become attributes. The canvas is
 // that of the event. Its id, source, subject and time are not kept.
 //
-// With KeepAnswers, the body of a 2xx answer is empty, or the result of the event: JSON of at most eventqueue.MaxResultBytes. Any other is
+// With RetainAnswers, the body of a 2xx answer is empty, or the result of the event: JSON of at most 64 KiB. Any other is
 // a failed attempt.
 //
 // With IgnoreAnswers the status decides; a failure while the body of the answer is read changes

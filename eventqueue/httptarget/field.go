@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/batch"
 	"eventsv2/internal/yamlfile"
 )
 
@@ -191,8 +192,40 @@ func (p *parser) answer(fields map[string]*yaml.Node, e *Entry) {
 	if !ok {
 		return
 	}
-	if e.Answers = Answers(n.Value); e.Answers != EmitAnswers && e.Answers != KeepAnswers {
+	if e.Answers = Answers(n.Value); e.Answers != EmitAnswers && e.Answers != RetainAnswers {
 		p.problems.add(n.Line, "%s is %q: write %s, which emits the events in the answers of the target, or %s, which keeps an answer as the result of its event, or leave it out",
-			keyAnswer, n.Value, EmitAnswers, KeepAnswers)
+			keyAnswer, n.Value, EmitAnswers, RetainAnswers)
+	}
+}
+
+// batchWait is the wait of a batch that sets none.
+const batchWait = 100 * time.Millisecond
+
+// batch reads how many events a request may have.
+func (p *parser) batch(fields map[string]*yaml.Node, e *Entry) {
+	n := yamlfile.Resolve(fields[keyBatch])
+	if n == nil {
+		return
+	}
+	parts, ok := p.mapping(n, keyBatch, keySize, keyWait)
+	if !ok {
+		return
+	}
+	var size *int
+	p.count(parts, keySize, "nothing", batch.MaxSize, &size)
+	switch {
+	case parts[keySize] == nil:
+		p.problems.add(n.Line, "%s has no %s: write it like {size: 100, wait: 200ms}", keyBatch, keySize)
+	case size != nil && *size < 2:
+		p.problems.add(n.Line, "%s has a size of %d: it is from 2 to %d; without %s each event is a request", keyBatch, *size, batch.MaxSize, keyBatch)
+	case size != nil:
+		e.BatchSize = *size
+	}
+	e.BatchWait = batchWait
+	if parts[keyWait] != nil && p.duration(parts, keyWait, &e.BatchWait) && e.BatchWait > batch.MaxWait {
+		p.problems.add(n.Line, "%s waits for %s: it is %s at most", keyBatch, e.BatchWait, batch.MaxWait)
+	}
+	if e.Answers != IgnoreAnswers {
+		p.problems.add(n.Line, "%s and %s are both given, and an answer to several events is that of none: remove one of the two", keyBatch, keyAnswer)
 	}
 }

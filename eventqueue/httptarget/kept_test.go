@@ -3,6 +3,7 @@ package httptarget
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -17,16 +18,20 @@ type keeper struct {
 	result string
 }
 
-func (k *keeper) SetResult(result json.RawMessage) error {
-	k.result = string(result)
-	return nil
+func (k *keeper) SetResult(result any) error {
+	text, err := json.Marshal(result)
+	if len(text) > mostKept {
+		return errors.New("too much")
+	}
+	k.result = string(text)
+	return err
 }
 
-func (*keeper) ShowProgress(eventqueue.Progress) {}
+const mostKept = 1000
 
 func TestAnswerIsKeptAsTheResult(t *testing.T) {
 	t.Parallel()
-	longest := `"` + strings.Repeat("x", eventqueue.MaxResultBytes-2) + `"`
+	longest := `"` + strings.Repeat("x", mostKept-2) + `"`
 	for name, c := range map[string]struct {
 		status int
 		body   string
@@ -37,7 +42,8 @@ func TestAnswerIsKeptAsTheResult(t *testing.T) {
 		"JSON":              {200, ` {"rows": 7} `, `{"rows":7}`, completed, ""},
 		"the longest":       {201, longest, longest, completed, ""},
 		"none":              {204, ``, ``, completed, ""},
-		"too long":          {200, longest + " ", ``, retry, "200 OK, but the answer cannot be kept as the result: it has more than 65536 bytes"},
+		"too long":          {200, `"` + longest[1:len(longest)-1] + `x"`, ``, retry, "200 OK, but the answer cannot be kept as the result: too much"},
+		"far too long":      {200, `7` + strings.Repeat(" ", MaxAnswerBytes), ``, retry, "200 OK, but the answer cannot be kept as the result: it has more than 524288 bytes"},
 		"no JSON":           {200, `fine`, ``, retry, "200 OK, but the answer cannot be kept as the result: it is no JSON"},
 		"that of a failure": {500, `{"rows": 7}`, ``, retry, "500 Internal Server Error"},
 	} {
@@ -47,7 +53,7 @@ func TestAnswerIsKeptAsTheResult(t *testing.T) {
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, c.body)
 			})
-			target.answers = KeepAnswers
+			target.answers = RetainAnswers
 			kept := &keeper{}
 			run := testRun()
 			run.Completer = kept
@@ -69,7 +75,7 @@ func TestAnswerThatBreaksOffIsNoResult(t *testing.T) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = io.WriteString(w, `{"rows": 7}`)
 	})
-	target.answers = KeepAnswers
+	target.answers = RetainAnswers
 	kept := &keeper{}
 	run := testRun()
 	run.Completer = kept

@@ -112,7 +112,7 @@ func (t *Target) Handle(ctx context.Context, run *eventqueue.Run) error {
 	switch t.answers {
 	case EmitAnswers:
 		what.answered = func(response *http.Response) error { return t.emit(ctx, run, request.Header, response) }
-	case KeepAnswers:
+	case RetainAnswers:
 		what.answered = func(response *http.Response) error { return t.keep(ctx, run, response) }
 	}
 	return t.send(ctx, cancel, request, what)

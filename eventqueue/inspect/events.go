@@ -59,13 +59,19 @@ type QueuedEvent struct {
 	LastError string
 	// Cancellation is that of an event which an operator has cancelled while it ran, and which is not run again; nil if nobody has.
 	Cancellation *operate.Cancellation
-	// Progress is what the handler has said last of the run that goes on, at ProgressAt; nil if it has said nothing.
-	Progress   *eventqueue.Progress
-	ProgressAt time.Time
+	// Progress is what the handler has reported last of the run that goes on; nil if it has reported nothing.
+	Progress *Progress
 	// OrderingKey and UniqueKey are empty for an event without one.
 	OrderingKey, UniqueKey string
 	// AsOf is the database's clock, by which State was decided.
 	AsOf time.Time
+}
+
+// Progress is how far a run is, as its handler has reported.
+type Progress struct {
+	Fraction float64 // of 0 to 1
+	Note     string
+	At       time.Time // when it was written
 }
 
 // stateSQL decides the State of an event e.
@@ -143,7 +149,7 @@ func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
 		e.Cancellation = &operate.Cancellation{Reason: cancellation[0], Actor: cancellation[1]}
 	}
 	if fraction != nil && said != nil {
-		e.Progress, e.ProgressAt = &eventqueue.Progress{Fraction: *fraction, Note: note}, *said
+		e.Progress = &Progress{*fraction, note, *said}
 	}
 	e.Attributes = attributes.Decode(text)
 	return e, err

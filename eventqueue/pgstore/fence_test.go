@@ -97,7 +97,7 @@ func TestProgressOfAStaleClaimIsNotWritten(t *testing.T) {
 	r.expire(ids[1])
 	r.claim(ids[1])
 	r.complete(gone, machine.ExecutesToCompletion, 0, false)
-	written, err := r.store.WriteProgress(testenv.Context(t), []worker.Claim{live, stale, gone}, []eventqueue.Progress{{Fraction: 0.25, Note: "é"}, {Fraction: 0.5}, {Fraction: 0.75}})
+	written, err := r.store.WriteProgress(testenv.Context(t), []worker.Claim{live, stale, gone}, []worker.Progress{{Fraction: 0.25, Note: "é"}, {Fraction: 0.5}, {Fraction: 0.75}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -47,7 +46,7 @@ var writeProgress = fenced(`, ended AS (
 )`)
 
 // WriteProgress implements worker.ProgressStore.
-func (s *Store) WriteProgress(ctx context.Context, claims []worker.Claim, progress []eventqueue.Progress) (written worker.WriteResult, err error) {
+func (s *Store) WriteProgress(ctx context.Context, claims []worker.Claim, progress []worker.Progress) (written worker.WriteResult, err error) {
 	fractions, notes := make([]float64, len(progress)), make([]string, len(progress))
 	for i, p := range progress {
 		fractions[i], notes[i] = p.Fraction, p.Note

@@ -3,39 +3,56 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
-	"eventsv2/eventqueue"
 	"eventsv2/internal/logkey"
 )
 
 // progressInterval is the least time between two writes of progress.
 const progressInterval = 2 * time.Second
 
-// ProgressStore is implemented by a Store that keeps how far runs are.
-type ProgressStore interface {
-	// WriteProgress writes, under the fence, how far the runs of claims are, in one statement. No event may be named twice.
-	WriteProgress(ctx context.Context, claims []Claim, progress []eventqueue.Progress) (WriteResult, error)
-}
+const (
+	// maxResultBytes is how long the JSON of a result may be, before it is encrypted.
+	maxResultBytes = 64 << 10
+	// maxNoteBytes is how long the note of a Progress may be.
+	maxNoteBytes = 200
+)
 
-// SetResult implements eventqueue.Reporter.
-func (x *execution) SetResult(result json.RawMessage) (err error) {
+// SetResult implements eventqueue.Completer.
+func (x *execution) SetResult(result any) error {
+	text, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("encode the result of event %s as JSON: %w", x.run.ID, err)
+	}
+	if len(text) > maxResultBytes {
+		return fmt.Errorf("the result of event %s has %d bytes of JSON: at most %d are kept; store it yourself, and set a reference to it", x.run.ID, len(text), maxResultBytes)
+	}
 	if seal := x.executor.config.SealResult; seal != nil {
-		result, err = seal(&x.run.Event, result)
+		if text, err = seal(&x.run.Event, text); err != nil {
+			return fmt.Errorf("encrypt the result of event %s: %w", x.run.ID, err)
+		}
 	}
-	if err == nil {
-		x.result = result
-	}
-	return err
+	x.result = text
+	return nil
 }
 
-// ShowProgress implements eventqueue.Reporter.
-func (x *execution) ShowProgress(progress eventqueue.Progress) {
-	if said := x.executor.said; x.progress.Swap(&progress) == nil && said != nil {
+// Progress implements eventqueue.Completer.
+func (x *execution) Progress(fraction float64, note string) error {
+	switch {
+	case !(fraction >= 0 && fraction <= 1): // nor NaN
+		return fmt.Errorf("the progress of event %s is %v: it is a fraction of 0 to 1", x.run.ID, fraction)
+	case len(note) > maxNoteBytes:
+		return fmt.Errorf("the note on the progress of event %s has %d bytes: at most %d are shown", x.run.ID, len(note), maxNoteBytes)
+	case storable(note) != note:
+		return fmt.Errorf("the note on the progress of event %s is not UTF-8 without zero bytes, as Postgres wants texts", x.run.ID)
+	}
+	if said := x.executor.said; x.progress.Swap(&Progress{fraction, note}) == nil && said != nil {
 		said.put(x)
 	}
+	return nil
 }
 
 // progressWriter writes how far runs are, as their handlers have said. While none says anything it sends nothing (I12).
@@ -68,7 +85,7 @@ func (p *progressWriter) run(ctx context.Context) {
 }
 
 func (p *progressWriter) write(ctx context.Context) {
-	said := map[*execution]eventqueue.Progress{}
+	said := map[*execution]Progress{}
 	for _, x := range p.said.takeNow(nil, maxProgress) {
 		said[x] = *x.progress.Swap(nil)
 	}
@@ -82,7 +99,7 @@ func (p *progressWriter) write(ctx context.Context) {
 	if len(going) == 0 {
 		return
 	}
-	claims, progress := make([]Claim, len(going)), make([]eventqueue.Progress, len(going))
+	claims, progress := make([]Claim, len(going)), make([]Progress, len(going))
 	for i, x := range going {
 		claims[i], progress[i] = x.claim(), said[x]
 	}
@@ -91,7 +108,7 @@ func (p *progressWriter) write(ctx context.Context) {
 	defer cancel()
 	_, err := p.store.WriteProgress(within, claims, progress)
 	if err != nil && !p.failed && ctx.Err() == nil {
-		p.log.Warn("could not write how far runs are, which pages and API show; the runs go on, and what they say next is written",
+		p.log.Warn("could not write how far runs are; the runs go on, and their next report is written",
 			zap.Int(logkey.Count, len(claims)), zap.Error(err))
 	}
 	p.failed = err != nil

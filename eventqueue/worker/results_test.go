@@ -26,7 +26,7 @@ func sets(run *eventqueue.Run, result any) {
 // TestResultIsKeptByTheRunThatCompletesItsEvent, and nowhere else.
 func TestResultIsKeptByTheRunThatCompletesItsEvent(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", eventqueue.MaxResultBytes-2)
+	long := strings.Repeat("x", 64<<10-2)
 	for name, c := range map[string]struct {
 		handle func(ctx context.Context, run *eventqueue.Run) error
 		label  machine.Label
@@ -90,7 +90,7 @@ type progressWrites struct {
 	refuses atomic.Bool
 }
 
-func (s *progressWrites) WriteProgress(ctx context.Context, claims []worker.Claim, progress []eventqueue.Progress) (worker.WriteResult, error) {
+func (s *progressWrites) WriteProgress(ctx context.Context, claims []worker.Claim, progress []worker.Progress) (worker.WriteResult, error) {
 	s.asked.Add(1)
 	if s.refuses.Load() {
 		return worker.WriteResult{}, errors.New("not now")

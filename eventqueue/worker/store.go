@@ -196,6 +196,18 @@ type Store interface {
 	RateTaker
 }
 
+// Progress is how far a run is.
+type Progress struct {
+	Fraction float64 // of 0 to 1
+	Note     string  // a sentence for people; may be empty
+}
+
+// ProgressStore is implemented by a Store that keeps how far runs are.
+type ProgressStore interface {
+	// WriteProgress writes, under the fence, how far the runs of claims are, in one statement. No event may be named twice.
+	WriteProgress(ctx context.Context, claims []Claim, progress []Progress) (WriteResult, error)
+}
+
 // AnyCompany is the Company of an event that may run together with any number of suspects: nothing is
 // known yet of which event its worker died.
 const AnyCompany = 1023

@@ -89,7 +89,7 @@ func EventOf(q inspect.QueuedEvent) Event {
 		e.Cancelling, e.Reason, e.Actor = true, c.Reason, c.Actor
 	}
 	if q.Progress != nil {
-		e.Progress = &Progress{q.Progress.Fraction, q.Progress.Note, q.ProgressAt.UTC()}
+		e.Progress = &Progress{q.Progress.Fraction, q.Progress.Note, q.Progress.At.UTC()}
 	}
 	if q.Holder != nil {
 		e.Holder = new(processOf(*q.Holder))

@@ -108,13 +108,6 @@ var claim = []mutant{
 		new:    ``,
 	},
 	{
-		name:   "rule-of-a-modifier-holds-nothing",
-		breaks: "I7",
-		file:   "internal/mayrun/mayrun.go",
-		old:    "r.modifier IN ('', ` + row + `.modifier) AND",
-		new:    `r.modifier = '' AND`,
-	},
-	{
 		name:   "prefix-is-a-pattern",
 		breaks: "I7",
 		file:   "internal/mayrun/mayrun.go",

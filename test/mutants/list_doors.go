@@ -90,8 +90,8 @@ var doors = []mutant{
 		name:   "a-part-of-an-answer-is-emitted",
 		breaks: "I1",
 		file:   "eventqueue/httptarget/answered.go",
-		old:    "if err != nil {\n\t\treturn t.noAnswer(",
-		new:    "if err != nil && len(body) == 0 {\n\t\treturn t.noAnswer(",
+		old:    "if err != nil {\n\t\treturn t.noAnswer(ctx, run.Encrypted, err)\n\t}\n\tevents",
+		new:    "if err != nil && len(body) == 0 {\n\t\treturn t.noAnswer(ctx, run.Encrypted, err)\n\t}\n\tevents",
 	},
 	{
 		name:   "a-malformed-answer-completes-its-event",

@@ -45,11 +45,11 @@ var notify = []mutant{
 		new:    "_ = lost\n\treturn found, nil",
 	},
 	{
-		name:   "stand-in-takes-a-page-a-second",
-		breaks: "I13",
-		file:   "eventqueue/fallback/poll.go",
-		old:    "\t\tr.pollAt = now\n",
-		new:    ``,
+		name:   "suspect-joins-a-batch",
+		breaks: "I15",
+		file:   "eventqueue/batch/batch.go",
+		old:    `if c.size == 1 || run.Suspect {`,
+		new:    `if c.size == 1 {`,
 	},
 	{
 		name:   "stand-in-searches-for-what-it-has",

@@ -80,11 +80,11 @@ var others = []mutant{
 		new:    `if next >= 0 {`,
 	},
 	{
-		name:   "lift-again-notifies-again",
-		breaks: "I14",
-		file:   "eventqueue/operate/rules.go",
-		old:    `since = since.Add(-repeatLift)`,
-		new:    `_ = repeatLift`,
+		name:   "result-is-read-by-every-reader",
+		breaks: "I16",
+		file:   "httpapi/reads.go",
+		old:    `e.Value, e.Result, content.Value = nil, nil, nil`,
+		new:    `e.Value, content.Value = nil, nil`,
 	},
 	{
 		name:   "lift-notifies-under-another-rule",
@@ -94,11 +94,11 @@ var others = []mutant{
 		new:    `if !lifted.Last && !lifted.Removed {`,
 	},
 	{
-		name:   "lift-at-the-end-notifies-twice",
-		breaks: "I14",
-		file:   "eventqueue/operate/rules.go",
-		old:    `if lift.Expired && !lifted.Removed {`,
-		new:    `if false {`,
+		name:   "poisonous-event-fails-its-batch",
+		breaks: "I15",
+		file:   "eventqueue/batch/batch.go",
+		old:    `if c.call(ctx, g.entries) {`,
+		new:    `if c.call(ctx, g.entries) || ctx != nil {`,
 	},
 	{
 		name:   "batch-follows-the-search-path",

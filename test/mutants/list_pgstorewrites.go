@@ -166,7 +166,7 @@ var pgstorewrites = []mutant{
 	{
 		name:   "suspect-that-waits-has-begun",
 		breaks: "I18",
-		file:   "eventqueue/pgstore/complete.go",
+		file:   "eventqueue/pgstore/renew.go",
 		old:    `begun = e.begun OR e.suspect IS NULL`,
 		new:    `begun = true`,
 	},
@@ -264,16 +264,23 @@ var pgstorewrites = []mutant{
 	{
 		name:   "renewal-beside-the-fence",
 		breaks: "I4 I5",
-		file:   "eventqueue/pgstore/complete.go",
+		file:   "eventqueue/pgstore/renew.go",
 		old:    "UPDATE events_v2 e SET locked_at = clock.now, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock\n    WHERE ` + heldSQL + `",
 		new:    "UPDATE events_v2 e SET locked_at = clock.now, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock\n    WHERE e.id = ANY ($1::bigint[])",
 	},
 	{
 		name:   "renewal-writes-nothing",
 		breaks: "I3 I4",
-		file:   "eventqueue/pgstore/complete.go",
+		file:   "eventqueue/pgstore/renew.go",
 		old:    "UPDATE events_v2 e SET locked_at = clock.now, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock\n    WHERE ` + heldSQL + `",
 		new:    "UPDATE events_v2 e SET locked_at = e.locked_at, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock\n    WHERE ` + heldSQL + `",
+	},
+	{
+		name:   "progress-beside-the-fence",
+		breaks: "I5",
+		file:   "eventqueue/pgstore/renew.go",
+		old:    "WHERE ` + heldSQL + ` AND how.id = e.id RETURNING e.id",
+		new:    "WHERE how.id = e.id RETURNING e.id",
 	},
 	{
 		name:   "busy-row-counts-as-lost",
