@@ -114,6 +114,7 @@ func (t *Target) Handle(ctx context.Context, run *eventqueue.Run) error {
 		what.answered = func(response *http.Response) error { return t.emit(ctx, run, request.Header, response) }
 	case RetainAnswers:
 		what.answered = func(response *http.Response) error { return t.keep(ctx, run, response) }
+	case IgnoreAnswers:
 	}
 	return t.send(ctx, cancel, request, what)
 }
