@@ -17,7 +17,7 @@ func TestPageShowsWhatARunHasSaid(t *testing.T) {
 	q.exec(`UPDATE event_log SET status = 'COMPLETED', last_error = NULL, result = '{"file": "<script>7.csv"}' WHERE id = 900001`)
 	values, names := q.steering(access.Verbs()...), q.steering(access.Read)
 	for _, b := range []*browser{values, names} {
-		b.wants(b.get(running), 200, `<progress value="42" max="100">`, "42 % ", "row 17 &lt;script&gt;")
+		b.wants(b.get(running), 200, `<progress value="42" max="100">`, "42 %, <bdi>row 17 &lt;script&gt;")
 	}
 	values.wants(values.get("/events/900001"), 200, "<h2>Result</h2>", "&lt;script&gt;7.csv")
 	if w := names.get("/events/900001"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "7.csv") {

@@ -68,7 +68,7 @@ func (p *program) showEvent(e view.Event, canvasName string, shown inspect.Shown
 		rows = append(rows, factRows("held by", fmt.Sprintf("%s, which is %s; started %s, version %s", h.Place(), h.State, e.TimeAndAge(&h.StartedAt), h.Version))...)
 	}
 	if s := e.Progress; s != nil {
-		rows = append(rows, factRows("progress", strings.TrimSpace(fmt.Sprintf("%d %% %s", s.Percent(), s.Note))+", said "+e.When(&s.At))...)
+		rows = append(rows, factRows("progress", strings.TrimSuffix(fmt.Sprintf("%d %%, %s", s.Percent(), s.Note), ", ")+", reported "+e.When(&s.At))...)
 	}
 	rows = append(rows, factRows("key", e.OrderingKey, "cancelled by", e.Actor, "reason", e.Reason)...)
 	return p.write(doc, func(w io.Writer) {
