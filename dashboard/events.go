@@ -138,11 +138,17 @@ type eventData struct {
 	MayRead    bool
 	MayOperate bool
 	Text       string // of the value
-	ResultText string
+	Result     shownResult
 	Cut        bool
 	Machine    picture
 	Tree       []treeRow
 	MoreTree   bool
+}
+
+// shownResult is the result of an event.
+type shownResult struct {
+	Text string
+	Cut  bool
 }
 
 // help is a link to the page that changes why an event does not run.
@@ -203,7 +209,7 @@ func (d *dashboard) event(r *http.Request) (string, any, error) {
 	data.MayRead = viewerOf(r).May(access.ReadValues, e.Canvas)
 	if data.MayRead {
 		data.Text, data.Cut = value(e.Value)
-		data.ResultText, _ = value(e.Result)
+		data.Result.Text, data.Result.Cut = value(e.Result)
 	}
 	tree, more, err := d.Reader.Tree(r.Context(), id, familyShown)
 	if err != nil {

@@ -13,16 +13,18 @@ func TestPageShowsWhatARunHasSaid(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	running := "/events/" + q.ids[2].String()
-	q.exec(`UPDATE events_v2 SET locked_at = now(), attempts = 1, progress = (1, 0.425, $2, now()) WHERE id = $1`, q.ids[2], "row 17 "+hostile)
+	q.exec(`UPDATE events_v2 SET locked_at = now(), attempts = 1, progress = (1, 0.29, $2, now()) WHERE id = $1`, q.ids[2], "row 17 "+hostile)
 	q.exec(`UPDATE event_log SET status = 'COMPLETED', last_error = NULL, result = '{"file": "<script>7.csv"}' WHERE id = 900001`)
 	values, names := q.steering(access.Verbs()...), q.steering(access.Read)
 	for _, b := range []*browser{values, names} {
-		b.wants(b.get(running), 200, `<progress value="42" max="100">`, "42 %, <bdi>row 17 &lt;script&gt;")
+		b.wants(b.get(running), 200, `<progress value="29" max="100">`, "29 %, <bdi>row 17 &lt;script&gt;")
 	}
 	values.wants(values.get("/events/900001"), 200, "<h2>Result</h2>", "&lt;script&gt;7.csv")
 	if w := names.get("/events/900001"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "7.csv") {
 		t.Errorf("who may not read values sees, with status %d, %s", w.Code, w.Body)
 	}
+	q.exec(`UPDATE event_log SET result = to_json(repeat('x', 60000))::text WHERE id = 900001`)
+	values.wants(values.get("/events/900001"), 200, "This is its beginning;")
 	q.exec(`UPDATE event_log SET result = '{"$encrypted":{"key":7,"bytes":"YWJj"}}' WHERE id = 900001`)
 	if body := values.get("/events/900001").Body.String(); strings.Contains(body, "YWJj") {
 		t.Error("the page has the bytes of an encrypted result")

@@ -78,5 +78,5 @@ func (r *Run) Progress(fraction float64, note string) error {
 }
 
 // errNotCompletable is the error of a run that no worker has begun.
-var errNotCompletable = errors.New("this run cannot complete its event, since no worker has begun it: a synchronous handler, or an action of a grid, is only a part " +
+var errNotCompletable = errors.New("this run cannot complete its event, nor have a result or a progress, since no worker has begun it: a synchronous handler, or an action of a grid, is only a part " +
 	"of a run; in a test of a handler, begin the run with Begin of package eventstest")

@@ -31,7 +31,11 @@ func (q *Queue) Begin(event any) (context.Context, *eventqueue.Run) {
 	if shown.Queued == nil {
 		q.t.Fatalf("eventstest: Begin: its unique key %q is that of event %s, which has ended", e.UniqueKey, id)
 	}
-	run, err := worker.Begin(ctx, q.Service.Queue, q.Service.Store(), id, shown.Queued.Handler(), true)
+	config := worker.Config{RetainHistory: true}
+	if q.config.Codec != nil {
+		config.SealResult = q.config.Codec.SealResult
+	}
+	run, err := worker.Begin(ctx, q.Service.Queue, q.Service.Store(), id, shown.Queued.Handler(), config)
 	q.must("begin a run", err)
 	q.openValue(&run.Event)
 	return eventqueue.WithParent(ctx, &run.Event), run

@@ -4,7 +4,7 @@
 -- +goose Up
 
 -- How far a run is, of 0 to 1, with a sentence, and when the worker wrote that. attempt is the claim of the run: under a later one it is outdated.
-CREATE TYPE event_progress AS (attempt integer, fraction real, note text, at timestamptz);
+CREATE TYPE event_progress AS (attempt integer, fraction double precision, note text, at timestamptz);
 
 ALTER TABLE events_v2 ADD COLUMN progress event_progress; -- NULL: no handler has said anything
 ALTER TABLE event_log ADD COLUMN result text; -- the result of a COMPLETED event, as JSON; NULL: none

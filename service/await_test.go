@@ -40,7 +40,7 @@ func TestAwaitSaysHowEventsHaveEnded(t *testing.T) {
 			if want := (Report{7, "reports/7.csv"}); keeps && (err != nil || r != want) {
 				t.Errorf("the result is %+v, %v", r, err)
 			}
-			if !keeps && (!errors.Is(err, service.ErrNoResult) || !strings.Contains(err.Error(), "COMPLETED")) {
+			if !keeps && (!errors.Is(err, service.ErrNoResult) || !strings.Contains(err.Error(), "its status is not known")) {
 				t.Errorf("without history: %+v, %v", r, err)
 			}
 			failed, later := eventqueue.NewEvent{Name: "fails", Value: json.RawMessage(`1`)}, eventqueue.NewEvent{Name: "report", Value: json.RawMessage(`1`), Delay: time.Hour}

@@ -34,11 +34,13 @@ const (
 // Handler's: nil completes the event, Permanent fails it, Snooze puts it off, and any other is a failed attempt. A nil slice
 // completes all; one of another length is a failed attempt of all.
 //
-// ctx ends when the contexts of all of its runs have ended, with the cause of the last. It has no parent: use [eventqueue.WithParent] for an
-// event that one of them emits. The runs may be completed with CompleteTx, or several in one transaction with CompleteIn.
+// ctx ends with the first time-out of its runs, when the worker stops, and when all of its runs have ended. A run that ends alone, since its event was
+// cancelled or its lock is lost, returns without waiting for the batch, and what the function returns for it has no effect. ctx has no values
+// and no parent: use [eventqueue.WithParent] for an event that one of them emits. The runs may be completed with CompleteTx, or several in
+// one transaction with CompleteIn.
 //
-// If it panics, or ends its goroutine, it is called again at once for each event alone, since one of them may be the cause, with the
-// run's own context: so it must be idempotent, as every handler. It is called from many goroutines at once.
+// If it panics, or ends its goroutine, with several events, one of them may be the cause: all of them use no attempt and become suspects
+// (docs/guarantees.md), so that each is run again alone. It is called from many goroutines at once.
 type Func[T any] func(ctx context.Context, events []T, runs []*eventqueue.Run) []error
 
 // Collector collects the runs of one handler into batches. It is safe for concurrent use.
@@ -52,7 +54,7 @@ type Collector[T any] struct {
 }
 
 // New returns a Collector of batches of up to size events, of which the first waits no longer than wait for the others. That
-// wait is a part of the run's Timeout. With a size of 1 each event is run alone, without a wait.
+// wait is a part of the run's Timeout, of which it takes no more than half. With a size of 1 each event is run alone, without a wait.
 func New[T any](size int, wait time.Duration, f Func[T]) (*Collector[T], error) {
 	switch {
 	case f == nil:
@@ -96,20 +98,29 @@ type entry[T any] struct {
 // suspect, of which it is not known whether it kills its workers, is run alone.
 func (c *Collector[T]) Run(ctx context.Context, event T, run *eventqueue.Run) error {
 	e := &entry[T]{ctx: ctx, event: event, run: run}
+	var g *group[T]
 	if c.size == 1 || run.Suspect {
-		return c.alone(e)
+		g = &group[T]{entries: []*entry[T]{e}, done: make(chan struct{})}
+		go c.run(g)
+	} else {
+		g = c.join(e)
 	}
-	g := c.join(e)
 	select {
 	case <-g.done:
 		return e.err
 	case <-ctx.Done():
 	}
-	if c.leave(g, e) {
+	if c.leave(g, e) || endsAlone(ctx) {
 		return context.Cause(ctx)
 	}
 	<-g.done
 	return e.err
+}
+
+// endsAlone reports whether a run has ended for a reason that is no other's.
+func endsAlone(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, eventqueue.ErrCancelled) || errors.Is(cause, eventqueue.ErrLockLost)
 }
 
 // join adds a run to the open group, and begins the batch that is full with it.
@@ -120,13 +131,17 @@ func (c *Collector[T]) join(e *entry[T]) *group[T] {
 	if g == nil {
 		g = &group[T]{done: make(chan struct{})}
 		c.open = g
-		g.timer = time.AfterFunc(c.wait, func() { c.begin(g) })
+		wait := c.wait
+		if deadline, has := e.ctx.Deadline(); has {
+			wait = min(wait, time.Until(deadline)/2)
+		}
+		g.timer = time.AfterFunc(wait, func() { c.begin(g) })
 	}
 	g.entries = append(g.entries, e)
 	if len(g.entries) == c.size {
 		c.open = nil
 		g.timer.Stop()
-		go c.runAll(g)
+		go c.run(g)
 	}
 	return g
 }
@@ -140,7 +155,7 @@ func (c *Collector[T]) begin(g *group[T]) {
 	}
 	c.mu.Unlock()
 	if begins {
-		c.runAll(g)
+		c.run(g)
 	}
 }
 
@@ -159,78 +174,82 @@ func (c *Collector[T]) leave(g *group[T], e *entry[T]) bool {
 	return true
 }
 
-// runAll runs a batch that takes no more.
-func (c *Collector[T]) runAll(g *group[T]) {
-	defer close(g.done)
-	if len(g.entries) == 1 {
-		g.entries[0].err = c.alone(g.entries[0])
-		return
-	}
-	ctx, release := together(g.entries)
-	defer release()
-	if c.call(ctx, g.entries) {
-		return
-	}
-	for _, e := range g.entries {
-		if e.ctx.Err() == nil {
-			e.err = c.alone(e)
-		}
-	}
-}
-
-// alone runs one event, and returns its error.
-func (c *Collector[T]) alone(e *entry[T]) error {
-	c.call(e.ctx, []*entry[T]{e})
-	return e.err
-}
-
 // errGone is the error of events whose Func has ended its goroutine.
 var errGone = errors.New("the handler of the batch ended its goroutine without returning")
 
-// call calls the function in a goroutine of its own, which it may end, and sets the error of each entry. It reports whether the function
-// has returned.
-func (c *Collector[T]) call(ctx context.Context, entries []*entry[T]) (returned bool) {
-	events, runs := make([]T, len(entries)), make([]*eventqueue.Run, len(entries))
-	for i, e := range entries {
+// suspectError is the error of the events of a batch of which one may have ended the call.
+type suspectError struct {
+	error
+	events int
+}
+
+func (e *suspectError) Error() string {
+	return fmt.Sprintf("a batch of %d events ended; each of them is run again alone: %s", e.events, e.error)
+}
+func (e *suspectError) Unwrap() error { return e.error }
+
+// Lost has the worker make a suspect of each event.
+func (*suspectError) Lost() bool { return true }
+
+// run runs a batch that takes no more, and sets the error of each entry.
+func (c *Collector[T]) run(g *group[T]) {
+	defer close(g.done)
+	ctx, release := together(g.entries)
+	defer release()
+	events, runs := make([]T, len(g.entries)), make([]*eventqueue.Run, len(g.entries))
+	for i, e := range g.entries {
 		events[i], runs[i] = e.event, e.run
 	}
 	var errs []error
-	ended, err := make(chan struct{}), errGone
-	go func() {
+	err := errGone
+	ended, returned := make(chan struct{}), false
+	go func() { // which the function may end
 		defer close(ended)
 		defer invoke.Recovered(&err)
-		errs, err, returned = c.f(ctx, events, runs), nil, true
+		errs = c.f(ctx, events, runs)
+		err, returned = nil, true
 	}()
 	<-ended
-	if err == nil && errs != nil && len(errs) != len(entries) {
-		err = fmt.Errorf("the handler of the batch returned %d errors for %d events: it has to return one for each, or nil", len(errs), len(entries))
+	switch {
+	case !returned && len(events) > 1:
+		err = &suspectError{err, len(events)}
+	case err == nil && errs != nil && len(errs) != len(events):
+		err = fmt.Errorf("the handler of the batch returned %d errors for %d events: it has to return one for each, or nil", len(errs), len(events))
 	}
-	for i, e := range entries {
+	for i, e := range g.entries {
 		e.err = err
 		if err == nil && errs != nil {
 			e.err = errs[i]
 		}
 	}
-	return returned
 }
 
-// together is a context that ends when those of all entries have ended.
+// together is the context of a batch; see Func.
 func together[T any](entries []*entry[T]) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	var left atomic.Int64
 	left.Store(int64(len(entries)))
+	var first time.Time
 	stops := make([]func() bool, len(entries))
 	for i, e := range entries {
+		if deadline, has := e.ctx.Deadline(); has && (first.IsZero() || deadline.Before(first)) {
+			first = deadline
+		}
 		stops[i] = context.AfterFunc(e.ctx, func() {
-			if left.Add(-1) == 0 {
+			if left.Add(-1) == 0 || !endsAlone(e.ctx) {
 				cancel(context.Cause(e.ctx))
 			}
 		})
+	}
+	free := context.CancelFunc(func() {})
+	if !first.IsZero() {
+		ctx, free = context.WithDeadlineCause(ctx, first, eventqueue.ErrTimeout)
 	}
 	return ctx, func() {
 		for _, stop := range stops {
 			stop()
 		}
+		free()
 		cancel(nil)
 	}
 }

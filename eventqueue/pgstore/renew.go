@@ -41,7 +41,7 @@ func columnsOfClaims(claims []worker.Claim) claimColumns {
 // writeProgress writes how far runs are, $5 and $6, each of the claim that its event has.
 var writeProgress = fenced(`, ended AS (
     UPDATE events_v2 e SET progress = ROW(e.attempts, how.fraction, how.note, clock.now)::event_progress
-    FROM clock, unnest($1::bigint[], $5::real[], $6::text[]) AS how (id, fraction, note)
+    FROM clock, unnest($1::bigint[], $5::float8[], $6::text[]) AS how (id, fraction, note)
     WHERE ` + heldSQL + ` AND how.id = e.id RETURNING e.id
 )`)
 

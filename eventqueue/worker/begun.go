@@ -12,15 +12,15 @@ import (
 
 // Begin claims an event that may run, as a worker with its handler would, and returns its run, for a caller that
 // calls the handler by itself: a test, with package eventstest. CompleteTx and CompleteIn complete the event. Nothing
-// renews the claim, no limit is asked, and what the handler returns has no effect on the event. retain is
-// Config.RetainHistory. The error says what keeps the event from running.
-func Begin(ctx context.Context, queue *eventqueue.Queue, store Store, event eventqueue.EventID, handler eventqueue.HandlerKey, retain bool) (*eventqueue.Run, error) {
+// renews the claim, no limit is asked, and what the handler returns has no effect on the event. config is the
+// worker's, of which RetainHistory and SealResult count. The error says what keeps the event from running.
+func Begin(ctx context.Context, queue *eventqueue.Queue, store Store, event eventqueue.EventID, handler eventqueue.HandlerKey, config Config) (*eventqueue.Run, error) {
 	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{handler}}
 	found, err := claimOne(ctx, store, event, known)
 	if err != nil {
 		return nil, fmt.Errorf("claim event %s: %w", event, err)
 	}
-	x := &execution{ctx: runContext{made: ctx}, executor: &executor{part: part{config: &Config{RetainHistory: retain}, store: store}, queue: queue},
+	x := &execution{ctx: runContext{made: ctx}, executor: &executor{part: part{config: &config, store: store}, queue: queue},
 		unique: found.Unique, grouped: found.Grouped, began: time.Now()}
 	x.run = eventqueue.Run{Event: found.Event, Attempt: found.Attempt, ClaimID: found.ClaimID, Snoozes: found.Snoozes, Completer: x}
 	if !found.ValueApart {

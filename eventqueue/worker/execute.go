@@ -37,7 +37,7 @@ type executor struct {
 	reporter    *reporter
 	runs        *runs
 	completions *batcher[*completedRun]
-	said        *batcher[*execution] // see progressWriter; nil: nobody writes
+	reported    *batcher[*execution] // see progressWriter; nil: nobody writes
 	values      *valueReader
 	hook        *errorHook
 	// ended is called when the end of a suspect is written.

@@ -52,7 +52,7 @@ func newParts(d deps) *parts {
 	releaser, fairnessSlots := newReleaser(d)
 	p := &parts{config: d.config, answers: releaser.answers, stopsSince: sync.OnceValue(time.Now)}
 	p.unanswered = &unansweredClaims{d.part, d.queue, newBatcher[unanswered]()}
-	p.executor = &executor{part: d.part, queue: d.queue, handlers: d.handlers, reporter: reporter, runs: runs, completions: completions, said: newBatcher[*execution](),
+	p.executor = &executor{part: d.part, queue: d.queue, handlers: d.handlers, reporter: reporter, runs: runs, completions: completions, reported: newBatcher[*execution](),
 		values: newValueReader(d.part), hook: newErrorHook(d.part)}
 	suspects := newSuspects(d.part, p.executor)
 	p.executor.ended = suspects.ended
@@ -75,7 +75,7 @@ func newParts(d deps) *parts {
 	p.heart = &heart{d.part, d.renewer, d.receiver, runs, d.cancels, &slotReports{part: d.part, number: d.number, store: store, runs: runs, breakers: d.breakers},
 		&hungWatch{d.part, runs, releaser, map[eventqueue.HandlerKey]time.Time{}}}
 	kept, _ := d.store.(ProgressStore)
-	p.progress = &progressWriter{part: d.part, store: kept, runs: runs, said: p.executor.said}
+	p.progress = &progressWriter{part: d.part, store: kept, runs: runs, reported: p.executor.reported}
 	return p
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -27,15 +28,28 @@ func (x *execution) SetResult(result any) error {
 	if err != nil {
 		return fmt.Errorf("encode the result of event %s as JSON: %w", x.run.ID, err)
 	}
-	if len(text) > maxResultBytes {
-		return fmt.Errorf("the result of event %s has %d bytes of JSON: at most %d are kept; store it yourself, and set a reference to it", x.run.ID, len(text), maxResultBytes)
+	switch {
+	case x.completed.Load() || x.completing.Load():
+		return x.alreadyCompleted()
+	case len(text) > maxResultBytes:
+		return fmt.Errorf("the result of event %s has %d bytes of JSON: at most %d are retained; store it yourself, and set a reference to it", x.run.ID, len(text), maxResultBytes)
+	case !utf8.Valid(text):
+		return fmt.Errorf("the result of event %s is not UTF-8, as JSON has to be", x.run.ID)
 	}
 	if seal := x.executor.config.SealResult; seal != nil {
 		if text, err = seal(&x.run.Event, text); err != nil {
 			return fmt.Errorf("encrypt the result of event %s: %w", x.run.ID, err)
 		}
 	}
-	x.result = text
+	x.result.Store((*json.RawMessage)(&text))
+	return nil
+}
+
+// resultSet is the result that the handler has set; nil: none.
+func (x *execution) resultSet() json.RawMessage {
+	if result := x.result.Load(); result != nil {
+		return *result
+	}
 	return nil
 }
 
@@ -49,29 +63,29 @@ func (x *execution) Progress(fraction float64, note string) error {
 	case storable(note) != note:
 		return fmt.Errorf("the note on the progress of event %s is not UTF-8 without zero bytes, as Postgres wants texts", x.run.ID)
 	}
-	if said := x.executor.said; x.progress.Swap(&Progress{fraction, note}) == nil && said != nil {
-		said.put(x)
+	if reported := x.executor.reported; x.progress.Swap(&Progress{fraction, note}) == nil && reported != nil {
+		reported.put(x)
 	}
 	return nil
 }
 
-// progressWriter writes how far runs are, as their handlers have said. While none says anything it sends nothing (I12).
+// progressWriter writes how far runs are, as their handlers report. While none reports anything it sends nothing (I12).
 type progressWriter struct {
 	part
-	store ProgressStore // nil: nothing is kept
-	runs  *runs
-	said  *batcher[*execution] // those with a progress that was not taken yet, each once
+	store    ProgressStore // nil: nothing is kept
+	runs     *runs
+	reported *batcher[*execution] // those with a progress that was not taken yet, each once
 
 	failed bool // the last write has, which is logged once
 }
 
-// run writes until ctx ends. What a run has said is outdated when that is over: a worker that stops does not wait for it.
+// run writes until ctx ends. What a run has reported is outdated when that is over: a worker that stops does not wait for it.
 func (p *progressWriter) run(ctx context.Context) {
 	loop := p.rounds.Loop("writer of progress")
 	defer loop.Ends()
 	for ctx.Err() == nil {
 		loop.Waits()
-		if !p.said.wait(nil, ctx.Done()) {
+		if !p.reported.wait(nil, ctx.Done()) {
 			return
 		}
 		loop.Within(p.config.LockTimeout / 2)
@@ -85,15 +99,15 @@ func (p *progressWriter) run(ctx context.Context) {
 }
 
 func (p *progressWriter) write(ctx context.Context) {
-	said := map[*execution]Progress{}
-	for _, x := range p.said.takeNow(nil, maxProgress) {
-		said[x] = *x.progress.Swap(nil)
+	latest := map[*execution]Progress{}
+	for _, x := range p.reported.takeNow(nil, maxProgress) {
+		latest[x] = *x.progress.Swap(nil)
 	}
 	if p.store == nil {
 		return
 	}
 	going := p.runs.held(time.Now(), func(x *execution) bool {
-		_, has := said[x]
+		_, has := latest[x]
 		return has && !x.submitted
 	})
 	if len(going) == 0 {
@@ -101,7 +115,7 @@ func (p *progressWriter) write(ctx context.Context) {
 	}
 	claims, progress := make([]Claim, len(going)), make([]Progress, len(going))
 	for i, x := range going {
-		claims[i], progress[i] = x.claim(), said[x]
+		claims[i], progress[i] = x.claim(), latest[x]
 	}
 	p.runs.update(going, func(x *execution) { x.rowID = 0 }) // a write moves the row
 	within, cancel := context.WithTimeout(ctx, p.config.LockTimeout/2)

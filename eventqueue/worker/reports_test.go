@@ -27,7 +27,8 @@ func TestRunRefusesResultsThatCannotBeKept(t *testing.T) {
 		"JSON":               {json.RawMessage(`[1]`), "", `[1]`},
 		"nothing":            {nil, "", `null`},
 		"the longest":        {longest, "", `"` + longest + `"`},
-		"too long":           {longest + "x", "has 65537 bytes of JSON: at most 65536 are kept", ""},
+		"too long":           {longest + "x", "has 65537 bytes of JSON: at most 65536 are retained", ""},
+		"no UTF-8":           {json.RawMessage("\"\xff\""), "the result of event 17 is not UTF-8", ""},
 		"no JSON":            {json.RawMessage(`{`), "encode the result of event 17 as JSON", ""},
 		"what has no JSON":   {make(chan int), "encode the result of event 17 as JSON", ""},
 		"a number of no use": {math.NaN(), "encode the result of event 17 as JSON", ""},
@@ -36,8 +37,8 @@ func TestRunRefusesResultsThatCannotBeKept(t *testing.T) {
 			t.Parallel()
 			x := reportingRun()
 			err := x.run.SetResult(c.result)
-			if string(x.result) != c.kept || (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, kept %.100s", err, x.result)
+			if string(x.resultSet()) != c.kept || (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, kept %.100s", err, x.resultSet())
 			}
 		})
 	}

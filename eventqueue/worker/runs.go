@@ -44,8 +44,8 @@ type execution struct {
 
 	calls atomic.Bool // the handler is being called
 
-	result   json.RawMessage          // that its handler has set; nil: none
-	progress atomic.Pointer[Progress] // that was not taken yet, to be written
+	result   atomic.Pointer[json.RawMessage] // that its handler has set; nil: none
+	progress atomic.Pointer[Progress]        // that was not taken yet, to be written
 
 	// Owned by runs.mu:
 	prev, next *execution // its neighbours among the runs

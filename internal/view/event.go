@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +65,7 @@ type Progress struct {
 }
 
 // Percent is the fraction in whole percent.
-func (p Progress) Percent() int { return int(p.Fraction * 100) }
+func (p Progress) Percent() int { return int(math.Round(p.Fraction * 100)) }
 
 func eventOf(e eventqueue.Event) Event {
 	key, encrypted := envelope.Key(e.Value)
