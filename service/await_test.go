@@ -19,6 +19,24 @@ import (
 // write is what the handler of the example does.
 func write(context.Context, int) error { return nil }
 
+// TestAwaitRefusesAResultThatItCannotOpen: it would be taken for one that is empty.
+func TestAwaitRefusesAResultThatItCannotOpen(t *testing.T) {
+	t.Parallel()
+	ctx := testenv.Context(t)
+	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), Logger: zap.NewNop()})
+	if _, err := s.Pool().Exec(ctx, `INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, enqueued_at, result)
+		VALUES (17, gen_random_uuid(), 'M', 'n', '_', '1', 'COMPLETED', 0, 1, now(), '{"$encrypted":{"key":7,"bytes":"YWJj"}}')`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Await(ctx, 17); err == nil || !strings.Contains(err.Error(), "await the end of event 17: its result is encrypted with key 7, and this program has no Codec") {
+		t.Errorf("%v", err)
+	}
+	outcome, err := s.Await(ctx, 18)
+	if err != nil || outcome.Status != "" || !errors.Is(outcome.Decode(new(int)), service.ErrNoResult) {
+		t.Errorf("an event that never was: %+v, %v", outcome, err)
+	}
+}
+
 func TestAwaitSaysHowEventsHaveEnded(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)

@@ -114,8 +114,11 @@ func TestBatchIsRunWhenItIsFullOrHasWaited(t *testing.T) {
 	}
 }
 
-// TestPoisonousEventOfABatchFailsAlone, however it ends the call; the others are run again, each alone.
-func TestPoisonousEventOfABatchFailsAlone(t *testing.T) {
+// lost is what the errors of suspects are.
+type lost interface{ Lost() bool }
+
+// TestEventsOfABatchThatDiesAreSuspects, however it dies: which of them is the cause shows when each runs alone.
+func TestEventsOfABatchThatDiesAreSuspects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		dies func()
@@ -135,13 +138,21 @@ func TestPoisonousEventOfABatchFailsAlone(t *testing.T) {
 					}
 					return nil
 				}), background, 1, 2, 3, 4)()
-				if called.String() != "[1 2 3 4] [1] [2] [3] [4]" {
-					t.Errorf("called with %s", called)
+				if called.String() != "[1 2 3 4]" || len(errs) != 4 {
+					t.Errorf("called with %s, %d errors", called, len(errs))
 				}
 				for event, err := range errs {
-					if (err != nil) != (event == 3) || err != nil && !strings.Contains(err.Error(), c.want) {
+					if suspect := lost(nil); !errors.As(err, &suspect) || !suspect.Lost() || !strings.Contains(err.Error(), c.want) {
 						t.Errorf("event %d: %v", event, err)
 					}
+				}
+				single := collector(t, 4, func(context.Context, []int, []*eventqueue.Run) []error {
+					c.dies()
+					return nil
+				})
+				err := single.Run(t.Context(), 3, &eventqueue.Run{Suspect: true})
+				if suspect := lost(nil); err == nil || errors.As(err, &suspect) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("alone: %v", err)
 				}
 			})
 		})
@@ -162,64 +173,84 @@ func TestErrorsThatFitNoEventFailAll(t *testing.T) {
 	})
 }
 
-// TestRunThatEndsLeavesItsBatch while that waits for more; one that is under way it ends only with all others.
+// TestRunThatEndsLeavesItsBatch while that waits for more. From one that has begun, only a run that ends alone returns; a time-out, and the stop
+// of the worker, end the batch.
 func TestRunThatEndsLeavesItsBatch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		called := &calls{}
-		ctxs, cancels := map[int]context.Context{}, map[int]context.CancelCauseFunc{}
-		for event := range 4 {
-			ctxs[event], cancels[event] = context.WithCancelCause(context.Background())
-		}
-		var ended []time.Duration
-		began := time.Now()
-		c := collector(t, 3, func(ctx context.Context, events []int, _ []*eventqueue.Run) []error {
-			called.add(events)
-			<-ctx.Done()
-			ended = append(ended, time.Since(began))
-			return slices.Repeat([]error{context.Cause(ctx)}, len(events))
+	for name, c := range map[string]struct {
+		ends error // of run 3, after a minute
+		want time.Duration
+		as   error
+	}{
+		"the worker stops":   {eventqueue.ErrStopping, 2 * time.Minute, context.Canceled},
+		"all have ended":     {eventqueue.ErrLockLost, 2 * time.Minute, context.Canceled},
+		"the first time-out": {nil, 11 * time.Minute, context.DeadlineExceeded}, // of run 1
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				called, began := &calls{}, time.Now()
+				ctxs, cancels := map[int]context.Context{}, map[int]context.CancelCauseFunc{}
+				for event := range 4 {
+					timeout, free := context.WithTimeoutCause(context.Background(), time.Duration(10+event)*time.Minute, eventqueue.ErrTimeout)
+					defer free()
+					ctxs[event], cancels[event] = context.WithCancelCause(timeout)
+				}
+				of := func(event int) context.Context { return ctxs[event] }
+				var ended time.Duration
+				var as error
+				f := collector(t, 3, func(ctx context.Context, events []int, _ []*eventqueue.Run) []error {
+					called.add(events)
+					<-ctx.Done()
+					ended, as = time.Since(began), ctx.Err()
+					return slices.Repeat([]error{context.Cause(ctx)}, len(events))
+				})
+				early := begin(t, f, of, 0)
+				cancels[0](eventqueue.ErrCancelled)
+				if err := early()[0]; !errors.Is(err, eventqueue.ErrCancelled) {
+					t.Errorf("the run that has left: %v", err)
+				}
+				first, second, third := begin(t, f, of, 1), begin(t, f, of, 2), begin(t, f, of, 3)
+				<-time.After(time.Minute)
+				cancels[1](eventqueue.ErrCancelled)
+				cancels[2](eventqueue.ErrLockLost)
+				if err := first()[1]; !errors.Is(err, eventqueue.ErrCancelled) || time.Since(began) != time.Minute {
+					t.Errorf("the cancelled run has returned %v after %s", err, time.Since(began))
+				}
+				if err := second()[2]; !errors.Is(err, eventqueue.ErrLockLost) || time.Since(began) != time.Minute {
+					t.Errorf("the run without a lock has returned %v after %s", err, time.Since(began))
+				}
+				<-time.After(time.Minute)
+				if c.ends != nil {
+					cancels[3](c.ends)
+				}
+				third()
+				synctest.Wait()
+				if called.String() != "[1 2 3]" || ended != c.want || !errors.Is(as, c.as) {
+					t.Errorf("called with %s, ended after %s as %v, want %s and %v", called, ended, as, c.want, c.as)
+				}
+			})
 		})
-		errs := begin(t, c, func(event int) context.Context { return ctxs[event] }, 0, 1)
-		cancels[0](eventqueue.ErrCancelled)
-		synctest.Wait()
-		rest := begin(t, c, func(event int) context.Context { return ctxs[event] }, 2, 3) // full without 0
-		<-time.After(time.Minute)
-		cancels[1](eventqueue.ErrCancelled)
-		<-time.After(time.Minute)
-		cancels[2](eventqueue.ErrLockLost)
-		<-time.After(time.Minute)
-		cancels[3](eventqueue.ErrStopping)
-		for event, want := range map[int]error{0: eventqueue.ErrCancelled, 1: eventqueue.ErrStopping} {
-			if err := errs()[event]; !errors.Is(err, want) {
-				t.Errorf("event %d: %v, want %v", event, err, want)
-			}
-		}
-		rest()
-		if called.String() != "[1 2 3]" || len(ended) != 1 || ended[0] != 3*time.Minute {
-			t.Errorf("called with %s, ended after %v", called, ended)
-		}
-	})
+	}
 }
 
-// TestAllRunsThatWaitMayLeave: the next one begins a batch of its own, with the whole wait.
-func TestAllRunsThatWaitMayLeave(t *testing.T) {
+// TestWaitTakesHalfOfARunAtMost: the rest is for the batch.
+func TestWaitTakesHalfOfARunAtMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		called := &calls{}
+		called, began := &calls{}, time.Now()
 		c := collector(t, 3, func(_ context.Context, events []int, _ []*eventqueue.Run) []error {
 			called.add(events)
 			return nil
 		})
-		ctx, cancel := context.WithTimeoutCause(context.Background(), 900*time.Millisecond, eventqueue.ErrTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), 900*time.Millisecond)
 		defer cancel()
 		for event, err := range begin(t, c, func(int) context.Context { return ctx }, 1, 2)() {
-			if !errors.Is(err, eventqueue.ErrTimeout) {
+			if err != nil {
 				t.Errorf("event %d: %v", event, err)
 			}
 		}
-		began := time.Now()
-		begin(t, c, background, 3)()
-		if called.String() != "[3]" || time.Since(began) != time.Second {
+		if called.String() != "[1 2]" || time.Since(began) != 450*time.Millisecond {
 			t.Errorf("called with %s after %s", called, time.Since(began))
 		}
 	})

@@ -1,6 +1,7 @@
 package httptarget
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -211,19 +212,21 @@ func (p *parser) batch(fields map[string]*yaml.Node, e *Entry) {
 	if !ok {
 		return
 	}
+	const sizeOf, waitOf = keyBatch + "." + keySize, keyBatch + "." + keyWait
+	named := map[string]*yaml.Node{sizeOf: parts[keySize], waitOf: parts[keyWait]}
 	var size *int
-	p.count(parts, keySize, "nothing", batch.MaxSize, &size)
+	p.count(named, sizeOf, "nothing", batch.MaxSize, &size)
 	switch {
-	case parts[keySize] == nil:
+	case named[sizeOf] == nil:
 		p.problems.add(n.Line, "%s has no %s: write it like {size: 100, wait: 200ms}", keyBatch, keySize)
 	case size != nil && *size < 2:
-		p.problems.add(n.Line, "%s has a size of %d: it is from 2 to %d; without %s each event is a request", keyBatch, *size, batch.MaxSize, keyBatch)
+		p.problems.add(n.Line, "%s is %d: it is from 2 to %d; without %s each event is a request", sizeOf, *size, batch.MaxSize, keyBatch)
 	case size != nil:
 		e.BatchSize = *size
 	}
-	e.BatchWait = batchWait
-	if parts[keyWait] != nil && p.duration(parts, keyWait, &e.BatchWait) && e.BatchWait > batch.MaxWait {
-		p.problems.add(n.Line, "%s waits for %s: it is %s at most", keyBatch, e.BatchWait, batch.MaxWait)
+	most := cmp.Or(e.Timeout, time.Minute) / 2
+	if e.BatchWait = min(batchWait, most); named[waitOf] != nil && p.duration(named, waitOf, &e.BatchWait) && e.BatchWait > min(most, batch.MaxWait) {
+		p.problems.add(n.Line, "%s is %s: it is at most %s, and half of the timeout of a run, which it is a part of", waitOf, e.BatchWait, min(most, batch.MaxWait))
 	}
 	if e.Answers != IgnoreAnswers {
 		p.problems.add(n.Line, "%s and %s are both given, and an answer to several events is that of none: remove one of the two", keyBatch, keyAnswer)

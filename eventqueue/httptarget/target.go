@@ -127,6 +127,8 @@ type sent struct {
 	id        string // that it is signed with
 	body      []byte
 	encrypted bool // the target gets what nobody else may read
+	mixed     bool // what the target says may be of an event of another canvas
+	together  bool // it has several events, of which any may be at fault
 	// answered is called for a 2xx answer, whose body it reads and closes; nil: the status alone counts.
 	answered func(*http.Response) error
 }
@@ -154,6 +156,9 @@ func (t *Target) send(ctx context.Context, cancel func(), request *http.Request,
 	if what.encrypted && excerpt+location != "" {
 		excerpt, location = concealed, ""
 	}
+	if what.mixed && excerpt+location != "" {
+		excerpt, location = "its text is left out, as it may be about an event of another canvas", ""
+	}
 	err = verdict(answer{
 		status:   response.StatusCode,
 		header:   response.Header,
@@ -166,9 +171,12 @@ func (t *Target) send(ctx context.Context, cancel func(), request *http.Request,
 		t.credentials.tokens.Refused(t.credentials.audience, token)
 	}
 	if err != nil {
-		return fmt.Errorf("POST %s: %w", t.to, err)
+		err = fmt.Errorf("POST %s: %w", t.to, err)
 	}
-	return nil
+	if err != nil && what.together && blamesRequest(response.StatusCode) {
+		return togetherError{fmt.Errorf("one of the events of a request may be at fault, so each is sent again alone: %w", err)}
+	}
+	return err
 }
 
 // noAnswer is the error of a run whose request got no answer, or not all of it.

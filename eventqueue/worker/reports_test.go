@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -64,6 +65,17 @@ func TestRunRefusesProgressThatCannotBeShown(t *testing.T) {
 		err := x.run.Progress(c.fraction, c.note)
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) || (x.progress.Load() != nil) != (c.want == "") {
 			t.Errorf("%v %q: %v, want %q", c.fraction, c.note, err, c.want)
+		}
+	}
+}
+
+func TestResultAfterTheCompletionIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(x *execution){"committed": func(x *execution) { x.completed.Store(true) }, "written": func(x *execution) { x.completing.Store(true) }} {
+		x := reportingRun()
+		end(x)
+		if err := x.run.SetResult(1); !errors.Is(err, ErrCompleted) || x.resultSet() != nil {
+			t.Errorf("%s: %v, kept %s", name, err, x.resultSet())
 		}
 	}
 }

@@ -80,6 +80,36 @@ func TestTargetTakesBatches(t *testing.T) {
 	}
 }
 
+// TestOneBadEventOfARequestFailsAlone: the target refuses whole requests for it, and the others of these use no attempt (I15).
+func TestOneBadEventOfARequestFailsAlone(t *testing.T) {
+	t.Parallel()
+	r := newPostgresRig(t, "open")
+	path := filepath.Join(t.TempDir(), "handlers.yaml")
+	file := `handlers: [{module: WORKER, name: index, modifier: _, url: "` + r.target.URL + `/index", batch: {size: 20, wait: 1s}}]`
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.environment["HANDLERS_FILE"], r.environment["RETAIN_HISTORY"] = path, "true"
+	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
+		if body, err := io.ReadAll(request.Body); err != nil || strings.Contains(string(body), `"bad"`) {
+			http.Error(w, "bad payload", http.StatusBadRequest)
+		}
+	})
+	events := []eventqueue.NewEvent{event("index", `"bad"`)}
+	for n := range 15 {
+		events = append(events, event("index", fmt.Sprint(n)))
+	}
+	r.emit(events...)
+	r.start("worker", nil)
+	r.awaitSQL("all events have ended", `SELECT count(*) = 0 FROM events_v2`)
+	if ends := one[string](r, `SELECT string_agg(l, ', ' ORDER BY l) FROM (SELECT status || ' ' || retries || ' ' || count(*) AS l FROM event_log GROUP BY status, retries) AS ends`); ends != "COMPLETED 0 15, FAILED 0 1" {
+		t.Errorf("the events have ended as %s", ends)
+	}
+	if failed := one[string](r, `SELECT last_error FROM event_log WHERE value = '"bad"'`); failed != "POST "+r.target.URL+"/index: 400 Bad Request: bad payload" {
+		t.Errorf("it has failed with %s", failed)
+	}
+}
+
 // TestTargetAnswersWithResults: the worker as deployed keeps what a target answers, as eventctl and the API show.
 func TestTargetAnswersWithResults(t *testing.T) {
 	t.Parallel()

@@ -171,11 +171,11 @@ var doors = []mutant{
 		new:    `decides := i > len(events) && r.Delivery != ""`,
 	},
 	{
-		name:   "webhook-repeats-all-but-the-first",
-		breaks: "I3",
-		file:   "webhook/emit.go",
-		old:    `if first = emitted[0]; !first.New {`,
-		new:    `if first = emitted[0]; first.ID == 0 {`,
+		name:   "an-answer-is-told-to-another-canvas",
+		breaks: "I16",
+		file:   "eventqueue/httptarget/target.go",
+		old:    `if what.mixed && excerpt+location != "" {`,
+		new:    `if false {`,
 	},
 	{
 		name:   "webhook-goes-where-the-caster-leads",
