@@ -118,6 +118,48 @@ func TestEventsOfABatchHaveTheirOwnEnds(t *testing.T) {
 	}
 }
 
+// TestPanicOfABatchCostsOneEvent (I15): the one that panics again when it is alone.
+func TestPanicOfABatchCostsOneEvent(t *testing.T) {
+	t.Parallel()
+	ctx := testenv.Context(t)
+	config := service.Config{DatabaseURL: testenv.DatabaseURL(t), Logger: zap.NewNop()}
+	config.Worker.RetainHistory = true
+	s := open(t, config)
+	if err := service.OnBatch(s, "index", 20, 500*time.Millisecond, func(_ context.Context, pages []PageChanged, _ []*eventqueue.Run) []error {
+		for _, p := range pages {
+			if p.Page == 5 {
+				panic("page 5")
+			}
+		}
+		return nil
+	}, typed.WithPolicy(eventqueue.Policy{MaxRetries: new(0)})); err != nil {
+		t.Fatal(err)
+	}
+	var events []typed.Event
+	for page := range 10 {
+		events = append(events, PageChanged{page})
+	}
+	stop := run(t, s)
+	if _, err := s.EmitTyped(ctx, events...); err != nil {
+		t.Fatal(err)
+	}
+	reader := inspect.New(s.Pool())
+	testenv.Eventually(t, "all events have ended", func() bool {
+		list, _, err := reader.List(ctx, inspect.Filter{}, "", false, 0, 10)
+		return err == nil && len(list) == 0
+	})
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	var ends, failed string
+	if err := s.Pool().QueryRow(ctx, `SELECT string_agg(DISTINCT l, ', ' ORDER BY l) FROM (SELECT status || ' ' || retries || ' ' || count(*) OVER (PARTITION BY status, retries) AS l FROM event_log WHERE name = 'index') AS ends`).Scan(&ends); err != nil || ends != "COMPLETED 0 9, FAILED 0 1" {
+		t.Errorf("the events have ended as %s, %v", ends, err)
+	}
+	if err := s.Pool().QueryRow(ctx, `SELECT last_error FROM event_log WHERE status = 'FAILED'`).Scan(&failed); err != nil || failed != "the handler panicked: page 5" {
+		t.Errorf("it has failed with %s, %v", failed, err)
+	}
+}
+
 func TestOnBatchNamesItsHandlerInItsError(t *testing.T) {
 	t.Parallel()
 	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), Logger: zap.NewNop()})

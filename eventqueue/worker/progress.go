@@ -45,14 +45,6 @@ func (x *execution) SetResult(result any) error {
 	return nil
 }
 
-// resultSet is the result that the handler has set; nil: none.
-func (x *execution) resultSet() json.RawMessage {
-	if result := x.result.Load(); result != nil {
-		return *result
-	}
-	return nil
-}
-
 // Progress implements eventqueue.Completer.
 func (x *execution) Progress(fraction float64, note string) error {
 	switch {

@@ -74,6 +74,14 @@ func (x *execution) claim() Claim {
 	return Claim{Event: x.run.ID, Attempt: x.run.Attempt, ID: x.run.ClaimID}
 }
 
+// resultSet is the result that the handler has set; nil: none.
+func (x *execution) resultSet() json.RawMessage {
+	if result := x.result.Load(); result != nil {
+		return *result
+	}
+	return nil
+}
+
 // runs are the executions whose completions have not been written, for the heartbeat and the stop.
 type runs struct {
 	mu     sync.Mutex
