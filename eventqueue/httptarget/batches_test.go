@@ -233,7 +233,7 @@ func TestRequestsOfOtherContentHaveOtherIDs(t *testing.T) {
 		}
 		ids[id] = name
 	}
-	if ids["17"] != "the first" || (&together{runs: runsOf(17, 19)}).id() != (&together{runs: runsOf(17, 19)}).id() {
+	if id := (&together{runs: runsOf(17, 19)}).id(); ids["17"] != "the first" || ids[id] != "two" {
 		t.Errorf("the ids are %v", ids)
 	}
 }
