@@ -141,7 +141,8 @@ type Policy struct {
 	// breaker opens in a worker: its events wait there, and no attempt of theirs is used, until a run that probes
 	// what the handler calls succeeds. Probes are 5 s to half a minute apart. Until the first run has succeeded, and while runs
 	// fail, no more than this run at once, for as long as they take no more than a second. Default (0): it
-	// has no breaker. The targets of a handlers file have one after 20.
+	// has no breaker. The targets of a handlers file have one after 20. A comparable handler, such as a pointer, that is registered
+	// several times with the same number has one breaker for all of them.
 	BreakerAfter int
 }
 

@@ -103,11 +103,18 @@ func (e *Entry) newHandler(shared Shared) (eventqueue.Handler, error) {
 		return nil, err
 	}
 	target.byEvent = e.Event != ""
-	if e.BatchSize > 0 {
-		return batch.Handler(e.BatchSize, e.BatchWait, target.HandleBatch)
+	if e.BatchSize == 0 {
+		return target, nil
 	}
-	return target, nil
+	handler, err := batch.Handler(e.BatchSize, e.BatchWait, target.HandleBatch)
+	if err != nil {
+		return nil, err
+	}
+	return &inBatches{handler}, nil
 }
+
+// inBatches is a handler that can be told from others, so that a worker has one circuit breaker for all events of a target.
+type inBatches struct{ eventqueue.Handler }
 
 func (e *Entry) registerAt(handlers *eventqueue.Handlers, key eventqueue.HandlerKey, handler eventqueue.Handler) error {
 	if e.Canvas == (eventqueue.CanvasID{}) {

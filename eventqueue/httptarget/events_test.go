@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -199,6 +200,44 @@ events: [order.cancelled, order.placed]
 	err = file.Register(handlers, httptarget.Shared{})
 	if err == nil || !strings.Contains(err.Error(), "f:3: handler order/audit/order.cancelled is registered twice") || !strings.Contains(err.Error(), "f:3: handler order/placed/_ is registered twice") {
 		t.Errorf("registered twice: %v", err)
+	}
+}
+
+// TestEventsOfATargetHaveOneHandler, with or without batches, so that a worker has one circuit breaker for them, and one of a canvas is in place of
+// one for all, whichever is that of the parent.
+func TestEventsOfATargetHaveOneHandler(t *testing.T) {
+	t.Parallel()
+	file, err := httptarget.Parse("f", []byte(`
+handlers:
+  - {event: order, name: index, url: "http://a", batch: {size: 10, wait: 1ms}}
+  - {event: order, name: audit, url: "http://a", canvas: `+otherCanvas+`}
+  - {event: order.placed, name: audit, url: "http://a"}
+events: [order.cancelled]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handlers := eventqueue.NewHandlers()
+	if err := file.Register(handlers, httptarget.Shared{}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := eventqueue.ParseCanvasID(otherCanvas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(canvas eventqueue.CanvasID, name, modifier string) eventqueue.Handler {
+		r, has := handlers.Lookup(&eventqueue.Event{Canvas: canvas, Module: "order", Name: name, Modifier: modifier})
+		if !has || !reflect.ValueOf(r.Handler).Comparable() {
+			t.Fatalf("%s/%s has the handler %T, which cannot be told from others", name, modifier, r.Handler)
+		}
+		return r.Handler
+	}
+	placed, cancelled := "order.placed", "order.cancelled"
+	if of(rig.Canvas, "index", placed) != of(rig.Canvas, "index", cancelled) {
+		t.Error("a target with batches has a handler for each event")
+	}
+	if of(other, "audit", placed) != of(other, "audit", cancelled) || of(other, "audit", placed) == of(rig.Canvas, "audit", placed) {
+		t.Error("the target of the canvas does not have all events of the canvas, and no others")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,7 @@ const (
 	probeGrace = 5 * time.Second
 )
 
-// breaker is the circuit breaker of a handler. It is closed while what the handler calls is there. After
+// breaker is the circuit breaker of a handler, for all that it is registered for. It is closed while what the handler calls is there. After
 // Policy.BreakerAfter runs in a row that ended with eventqueue.Unavailable it opens: the events of the handler
 // are not claimed any more, and those that are claimed already go back, without a run, and without using an attempt. After a
 // while one run probes whether the other side is back, which closes the breaker, or opens it for longer.
@@ -58,7 +59,7 @@ type guardedRun struct {
 // guarded is a handler with its breaker.
 type guarded struct {
 	eventqueue.Handler
-	breaker breaker
+	breaker *breaker
 }
 
 // breakers are the breakers of a worker. It is safe for concurrent use.
@@ -69,21 +70,55 @@ type breakers struct {
 	opened   atomic.Int64 // how many are open, or have a probe
 }
 
-// newBreakers puts a breaker before each handler.
+// newBreakers puts a breaker before each handler. What is registered several times, with as many runs until the breaker opens, is
+// one handler, and calls one other side.
 func newBreakers(p part, handlers *eventqueue.Handlers) *breakers {
 	b := &breakers{part: p, known: handlers.Set()}
 	b.handlers, _ = handlers.Wrap(func(h eventqueue.Handler) (eventqueue.Handler, error) { // wraps without an error
-		g := &guarded{Handler: h}
-		g.breaker.all = b
-		return g, nil
+		return &guarded{Handler: h, breaker: &breaker{all: b}}, nil
 	})
+	type handler struct {
+		same  eventqueue.Handler
+		after int // Policy.BreakerAfter
+	}
+	shared := map[handler]*breaker{}
+	share := func(at eventqueue.CanvasHandler) {
+		r := b.registered(at.Canvas, at.Key)
+		g, is := r.Handler.(*guarded)
+		if !is {
+			return
+		}
+		same, known := identity(g.Handler)
+		if !known {
+			return
+		}
+		of := handler{same, r.Policy.BreakerAfter}
+		if shared[of] == nil {
+			shared[of] = g.breaker
+		}
+		g.breaker = shared[of]
+	}
+	for _, key := range b.known.Everywhere {
+		share(eventqueue.CanvasHandler{Key: key})
+	}
+	for _, at := range b.known.OnCanvas {
+		share(at)
+	}
 	return b
+}
+
+// identity returns what is equal for registrations of one handler, and false if that is not known, as of functions.
+func identity(h eventqueue.Handler) (same eventqueue.Handler, known bool) {
+	if w, is := h.(*within); is {
+		h = w.handler
+	}
+	return h, reflect.ValueOf(h).Comparable()
 }
 
 // breakerOf returns the breaker of a handler, or nil.
 func breakerOf(r eventqueue.Registered) *breaker {
 	if h, ok := r.Handler.(*guarded); ok && r.Policy.BreakerAfter > 0 {
-		return &h.breaker
+		return h.breaker
 	}
 	return nil
 }
@@ -109,8 +144,12 @@ func (b *breakers) claimable() eventqueue.HandlerSet {
 
 // breaker returns the breaker of a handler, or nil.
 func (b *breakers) breaker(canvas eventqueue.CanvasID, key eventqueue.HandlerKey) *breaker {
+	return breakerOf(b.registered(canvas, key))
+}
+
+func (b *breakers) registered(canvas eventqueue.CanvasID, key eventqueue.HandlerKey) eventqueue.Registered {
 	r, _ := b.handlers.Lookup(&eventqueue.Event{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier})
-	return breakerOf(r)
+	return r
 }
 
 // openFor returns how long the breaker of a handler is still open, and 0 if it is not.

@@ -99,8 +99,8 @@ func (l *lively) Requeue(_ context.Context, deliveries []eventqueue.Delivery, af
 // Claim claims events of known handlers that have not ended.
 func (l *lively) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	found, err := l.script.Claim(ctx, ids, known, claim)
-	if !known.Has(rig.Canvas, rig.Key) {
-		for i := range found {
+	for i := range found {
+		if !known.Has(rig.Canvas, found[i].Event.Handler()) {
 			found[i].Facts.HandlerKnown, found[i].Facts.Claimed = false, false
 		}
 	}

@@ -14,11 +14,18 @@ func (c *Config) Wrap(handlers *eventqueue.Handlers) (*eventqueue.Handlers, erro
 		return handlers, nil
 	}
 	return handlers.Wrap(func(h eventqueue.Handler) (eventqueue.Handler, error) {
+		handler := h
 		for i, middleware := range slices.Backward(c.Middleware) {
 			if h = middleware(h); h == nil {
 				return nil, fmt.Errorf("Middleware[%d] has returned nil for it: return a handler", i)
 			}
 		}
-		return h, nil
+		return &within{h, handler}, nil
 	})
+}
+
+// within is a handler within its middleware.
+type within struct {
+	eventqueue.Handler
+	handler eventqueue.Handler // as it was registered
 }
