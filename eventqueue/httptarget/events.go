@@ -142,7 +142,12 @@ func (p *parser) checkDispatch(d dispatch, lines map[string]int) {
 			p.problems.add(e.Line, "handler %s is called like the event %s.%s, in line %d, so that a pause could not distinguish them: give it another name",
 				e.Key.Name, e.Key.Module, e.Key.Name, line)
 		}
-		p.once(e, d.of(e))
+		if line, is := p.plainNames[moduleName{e.Key.Module, e.Key.Name}]; !is {
+			p.once(e, d.of(e))
+		} else if e.Event == d.key {
+			p.problems.add(e.Line, "handler %s of the event %s has the module and the name of the handler in line %d, so that a pause of %s/%s would hold both: give one of the two another name",
+				e.Key.Name, e.Event, line, e.Key.Module, e.Key.Name)
+		}
 	}
 	if len(names) > maxHandlers {
 		p.problems.add(d.line, "the event %s has %d handlers, those of its parents included: the limit is %d", d.key, len(names), maxHandlers)

@@ -12,7 +12,7 @@ import (
 type File struct {
 	// Name is the path that it was read from, for messages.
 	Name string
-	// Entries are in the order of the file; there is at least one.
+	// Entries are in the order of the file; there is at least one, unless the file has Webhooks or Subscriptions only.
 	Entries []Entry
 	// Webhooks are the sources of webhooks, in the order of the file.
 	Webhooks []WebhookEntry

@@ -48,9 +48,13 @@ type parser struct {
 	problems   problems
 	seen       map[eventqueue.CanvasHandler]int // its line
 	plain      map[eventqueue.HandlerKey]int    // the line of a handler without an event
+	plainNames map[moduleName]int               // the line of the first of these with this module and name
 	onEvent    map[string][]*Entry              // the handlers of an event, without those of its parents
 	incomplete bool                             // some handler is in none of these, because of its mistakes
 }
+
+// moduleName is what a pause holds.
+type moduleName struct{ module, name string }
 
 // contents are those of a file.
 type contents struct {
@@ -78,6 +82,9 @@ func (p *parser) parse(data []byte) (has contents) {
 	has.entries = p.handlers(root, fields)
 	has.dispatches = p.dispatches(p.declared(fields))
 	has.webhooks, has.subscriptions = p.webhooks(fields), p.subscriptions(fields)
+	if len(has.entries)+len(has.webhooks)+len(has.subscriptions) == 0 && p.problems.none() {
+		p.problems.add(root.Line, "there are no handlers: list at least one under %q", keyHandlers)
+	}
 	return has
 }
 
@@ -95,7 +102,7 @@ func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry
 		return nil
 	}
 	p.seen = make(map[eventqueue.CanvasHandler]int, len(list.Content))
-	p.plain, p.onEvent = map[eventqueue.HandlerKey]int{}, map[string][]*Entry{}
+	p.plain, p.plainNames, p.onEvent = map[eventqueue.HandlerKey]int{}, map[moduleName]int{}, map[string][]*Entry{}
 	entries := make([]Entry, len(list.Content))
 	for i, item := range list.Content {
 		e := &entries[i]
@@ -106,6 +113,9 @@ func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry
 			p.onEvent[e.Event] = append(p.onEvent[e.Event], e)
 		default:
 			p.plain[e.Key] = e.Line
+			if at := (moduleName{e.Key.Module, e.Key.Name}); p.plainNames[at] == 0 {
+				p.plainNames[at] = e.Line
+			}
 			p.once(e, e.Key)
 		}
 	}

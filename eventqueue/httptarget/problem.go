@@ -59,6 +59,8 @@ func (ps *problems) cut() {
 	}
 }
 
+func (ps *problems) none() bool { return len(ps.list) == 0 }
+
 // err is nil when there are none.
 func (ps *problems) err() error {
 	ps.cut()
