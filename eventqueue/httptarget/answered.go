@@ -51,10 +51,10 @@ func (t *Target) keep(ctx context.Context, run *eventqueue.Run, response *http.R
 	switch {
 	case err != nil:
 		return t.noAnswer(ctx, run.Encrypted, err)
-	case len(bytes.TrimSpace(body)) == 0:
-		return nil
 	case len(body) > MaxAnswerBytes: // the run keeps less
 		err = fmt.Errorf("it has more than %d bytes", MaxAnswerBytes)
+	case len(bytes.TrimSpace(body)) == 0:
+		return nil
 	case !json.Valid(body):
 		err = errors.New("it is no JSON")
 	default:
@@ -88,7 +88,7 @@ func (t *Target) emit(ctx context.Context, run *eventqueue.Run, sent http.Header
 	case err == nil:
 		return nil
 	case malformed, errors.As(err, new(*eventqueue.InvalidError)):
-		text := t.credentials.redact(yamlfile.Shorten(printable([]byte(err.Error())), maxProblemBytes), sent)
+		text := yamlfile.Shorten(t.credentials.redact(printable([]byte(err.Error())), sent), maxProblemBytes)
 		if run.Encrypted {
 			text = "why is left out, as it may repeat the value, which is encrypted"
 		}
@@ -101,12 +101,12 @@ func (t *Target) emit(ctx context.Context, run *eventqueue.Run, sent http.Header
 // eventsIn reads the events of an answer. Of an answer without a body there are none.
 func eventsIn(contentType string, body []byte, canvas eventqueue.CanvasID) ([]eventqueue.NewEvent, error) {
 	const one, several = "application/cloudevents+json", severalEvents
+	if len(body) > MaxAnswerBytes { // what was read may be blank, and the events behind it
+		return nil, fmt.Errorf("it has more than %d bytes: answer with less, and have a handler of your own emit the rest", MaxAnswerBytes)
+	}
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
 		return nil, nil
-	}
-	if len(body) > MaxAnswerBytes {
-		return nil, fmt.Errorf("it has more than %d bytes: answer with less, and have a handler of your own emit the rest", MaxAnswerBytes)
 	}
 	var texts []json.RawMessage
 	switch media, _, err := mime.ParseMediaType(contentType); {

@@ -65,6 +65,7 @@ var malformedAnswers = map[string][2]string{
 	`it is no list in JSON`:                                                                   {several, of(``)},
 	`it has 101 events: the limit is 100`:                                                     {several, `[` + strings.Repeat(of(``)+",", 100) + of(``) + `]`},
 	`it has more than 524288 bytes: answer with less`:                                         {structured, of(`, "data": "` + strings.Repeat("x", MaxAnswerBytes) + `"`)},
+	`it has more than 524288 bytes: answer`:                                                   {structured, strings.Repeat(" ", MaxAnswerBytes+1) + of(``)},
 	`event 0: it is no object in JSON`:                                                        {structured, `[` + of(``) + `]`},
 	`event 1: it is no object in JSON`:                                                        {several, `[` + of(``) + `, null]`},
 	`event 1: type is missing`:                                                                {several, `[` + of(``) + `, {"specversion": "1.0", "id": "1", "source": "a"}]`},
@@ -115,6 +116,59 @@ func TestErrorsOfAnswersHaveNoSecret(t *testing.T) {
 	run.Encrypted = true
 	if err := target.Handle(testContext(t), run); err == nil || !strings.Contains(err.Error(), "cannot be emitted: why is left out, as it may repeat the value") || strings.Contains(err.Error(), "extension") {
 		t.Errorf("of an encrypted value: %v", err)
+	}
+}
+
+// TestErrorsOfAnswersHaveNoPartOfASecret, be it where the error is shortened, or within quotes.
+func TestErrorsOfAnswersHaveNoPartOfASecret(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ secret, contentType, body string }{
+		"in the middle of a long text": {"s3cret-" + strings.Repeat("k", 60), strings.Repeat("x", 440) + "%s" + strings.Repeat("x", 600), "{}"},
+		"with a quote":                 {`s3cret"key`, "%s", "{}"},
+		"with a backslash":             {`s3cret\key`, "a %s b", "{}"},
+		"with a tab":                   {"s3cret\tkey", "%s", "{}"},
+		"of Basic":                     {`Basic s3cret"key`, "%s", "{}"},
+		"in a name":                    {`s3cret"key`, structured, of(`, "s3cret\"key": []`)},
+	} {
+		_, server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", strings.ReplaceAll(c.contentType, "%s", strings.TrimPrefix(r.Header.Get("X-Api-Key"), "Basic ")))
+			_, _ = io.WriteString(w, c.body)
+		})
+		client := NewClient()
+		t.Cleanup(client.CloseIdleConnections)
+		target, err := New(Config{URL: server.URL, Client: client, Header: http.Header{"X-Api-Key": {c.secret}}, Answers: EmitAnswers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = target.Handle(testContext(t), testRun())
+		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "kkk") || strings.Contains(err.Error(), "key") || !strings.Contains(err.Error(), redacted) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestResultBehindBlanksIsNotLost: of an answer whose beginning is blank, not all may have been read.
+func TestResultBehindBlanksIsNotLost(t *testing.T) {
+	t.Parallel()
+	target, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat(" ", MaxAnswerBytes+1)+"1")
+	})
+	target.answers = RetainAnswers
+	if err := target.Handle(testContext(t), testRun()); outcomeOf(err) != retry || !strings.Contains(err.Error(), "it has more than 524288 bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestUnknownAnswersAreRefused: events would be lost without a word.
+func TestUnknownAnswersAreRefused(t *testing.T) {
+	t.Parallel()
+	if _, err := New(Config{URL: "http://example.com", Answers: "cloudevent"}); err == nil || !strings.Contains(err.Error(), `httptarget.New: Answers is "cloudevent": it is IgnoreAnswers, EmitAnswers or RetainAnswers`) {
+		t.Errorf("got %v", err)
+	}
+	for _, answers := range []Answers{IgnoreAnswers, EmitAnswers, RetainAnswers} {
+		if _, err := New(Config{URL: "http://example.com", Answers: answers}); err != nil {
+			t.Errorf("%q: %v", answers, err)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,19 +78,28 @@ func (c credentials) apply(ctx context.Context, request *http.Request, id string
 	return token, nil
 }
 
-// secrets returns the secrets in the header of a request.
+// secrets returns the secrets in the header of a request, also as they are within the quotes of an error.
 func (c credentials) secrets(sent http.Header) []string {
 	secrets := slices.Clone(c.ofURL)
 	for _, name := range append(slices.Collect(maps.Keys(c.header)), authorization) {
 		for _, value := range sent.Values(name) {
-			value = printable([]byte(value))        // as the answer is
 			_, behind, _ := strings.Cut(value, " ") // that of Basic and Bearer
 			secrets = append(secrets, value, behind)
 		}
 	}
 	// One signature by each secret, as v1,base64.
 	between := func(r rune) bool { return r == ' ' || r == ',' }
-	return append(secrets, strings.FieldsFunc(sent.Get(signature), between)...)
+	secrets = append(secrets, strings.FieldsFunc(sent.Get(signature), between)...)
+	for i, secret := range secrets {
+		secrets[i] = printable([]byte(secret)) // as the answer is
+		for _, text := range []string{secret, secrets[i]} {
+			quoted := strconv.Quote(text)
+			if quoted = printable([]byte(quoted[1 : len(quoted)-1])); quoted != secrets[i] {
+				secrets = append(secrets, quoted)
+			}
+		}
+	}
+	return secrets
 }
 
 // redact leaves the secrets of a request, with the header sent, out of what its target has answered, which goes

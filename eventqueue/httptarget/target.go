@@ -79,6 +79,11 @@ func New(config Config) (*Target, error) {
 
 // newTarget is New for an address in place of the URL.
 func newTarget(to address, config Config) (*Target, error) {
+	switch config.Answers {
+	case IgnoreAnswers, EmitAnswers, RetainAnswers:
+	default:
+		return nil, fmt.Errorf("Answers is %q: it is IgnoreAnswers, EmitAnswers or RetainAnswers", config.Answers)
+	}
 	credentials, err := newCredentials(to, config)
 	if err != nil {
 		return nil, err
