@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/attributes"
 	"eventsv2/internal/handlingkey"
 	"eventsv2/internal/yamlfile"
 )
@@ -168,42 +169,56 @@ func eventIn(text json.RawMessage, canvas eventqueue.CanvasID) (e eventqueue.New
 	if of["specversion"] != "1.0" {
 		return e, errors.New(`specversion is not "1.0"`)
 	}
-	if id := of["canvasid"]; id != "" && id != canvas.String() {
-		return e, errors.New("canvasid is another canvas: an answer emits events on the canvas of its event, so leave it out")
+	if id := of["canvasid"]; id != "" {
+		if on, err := eventqueue.ParseCanvasID(id); err != nil || on != canvas {
+			return e, errors.New("canvasid is another canvas: an answer emits events on the canvas of its event, so leave it out")
+		}
 	}
 	module, name := handlingkey.Split(of["type"])
 	e = eventqueue.NewEvent{Canvas: canvas, Module: cmp.Or(of["module"], module), Name: cmp.Or(of["name"], name),
 		Modifier: cmp.Or(of["modifier"], handlingkey.None), OrderingKey: of["partitionkey"]}
-	if e.Value, err = m.value(of["data_base64"]); err != nil {
+	if e.Value, err = m.value(); err != nil {
 		return e, err
 	}
 	e.Attributes, err = m.attributes()
 	return e, err
 }
 
+// has reports whether a member is there: in CloudEvents null is the same as none.
+func (m members) has(name string) bool { return m[name] != nil && string(m[name]) != "null" }
+
 // value returns the value of the event: its data as it stands there, and null if it has none.
-func (m members) value(base64Text string) (json.RawMessage, error) {
-	data := m["data"]
+func (m members) value() (json.RawMessage, error) {
 	switch {
-	case base64Text != "" && data != nil:
+	case m.has("data_base64") && m.has("data"):
 		return nil, errors.New("it has both data and data_base64")
-	case base64Text != "":
-		decoded, err := base64.StdEncoding.DecodeString(base64Text)
+	case m.has("data_base64"):
+		text, err := m.text("data_base64")
+		if err != nil {
+			return nil, err
+		}
+		decoded, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			return nil, errors.New("data_base64 is not base64")
 		}
+		if len(decoded) == 0 {
+			return nil, errors.New("data_base64 is empty, and a value is JSON: leave it out for null")
+		}
 		return decoded, nil
-	case data == nil:
-		return json.RawMessage("null"), nil
+	case m.has("data"):
+		return m["data"], nil
 	default:
-		return data, nil
+		return json.RawMessage("null"), nil
 	}
 }
 
+// ofWorker are the extensions that the worker alone sets, so that a target which repeats them says nothing: a replay in both ways of writing it.
+var ofWorker = map[string]bool{"parentid": true, "retries": true, attributes.ReplayedFrom: true, "replayedfrom": true}
+
 // attributes returns the extensions that mean nothing to the queue.
-func (m members) attributes() (attributes map[string]string, err error) {
+func (m members) attributes() (all map[string]string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if _, is := known[name]; is || name == "data" || name == "parentid" || name == "retries" { // the worker sends the last two
+		if _, is := known[name]; is || name == "data" || ofWorker[name] {
 			continue
 		}
 		var value any
@@ -220,10 +235,10 @@ func (m members) attributes() (attributes map[string]string, err error) {
 		default:
 			return nil, fmt.Errorf("the extension %s is a list or an object: it has to be a text, a number or a truth value", name)
 		}
-		if attributes == nil {
-			attributes = map[string]string{}
+		if all == nil {
+			all = map[string]string{}
 		}
-		attributes[name] = fmt.Sprint(value)
+		all[name] = fmt.Sprint(value)
 	}
-	return attributes, nil
+	return all, nil
 }

@@ -42,14 +42,16 @@ func TestAnswersHoldEvents(t *testing.T) {
 		{"two", several, `[` + of(``) + `, ` + of(`, "data": {"n": 1.0,  "s":"ü"}`) + `]`,
 			[]eventqueue.NewEvent{plain, shipped(func(e *eventqueue.NewEvent) { e.Value = json.RawMessage(`{"n": 1.0,  "s":"ü"}`) })}},
 		{"everything", structured, of(`, "subject": "a", "time": "2024-02-29T12:00:00Z", "datacontenttype": "application/json", "dataschema": "/s",
-			"canvasid": "` + canvas.String() + `", "modifier": "eu", "partitionkey": "order 17", "parentid": "5", "retries": 2, "data": null,
+			"canvasid": "` + strings.ToUpper(canvas.String()) + `", "modifier": "eu", "partitionkey": "order 17", "parentid": "5", "retries": 2, "data": null,
+			"replayed_from": 7, "replayedfrom": "7",
 			"user": "ada", "n": 1.50, "vip": true, "nothing": null`), []eventqueue.NewEvent{shipped(func(e *eventqueue.NewEvent) {
 			e.Modifier, e.OrderingKey, e.Attributes = "eu", "order 17", map[string]string{"user": "ada", "n": "1.50", "vip": "true"}
 		})}},
 		{"a handler in three parts", structured, of(`, "module": "WORKER", "name": "ship.it", "modifier": "eu"`), []eventqueue.NewEvent{shipped(func(e *eventqueue.NewEvent) {
 			e.Module, e.Name, e.Modifier = "WORKER", "ship.it", "eu"
 		})}},
-		{"bytes", structured, of(`, "data_base64": "eyJuIjogMX0="`), []eventqueue.NewEvent{shipped(func(e *eventqueue.NewEvent) { e.Value = json.RawMessage(`{"n": 1}`) })}},
+		{"bytes", structured, of(`, "data": null, "data_base64": "eyJuIjogMX0="`), []eventqueue.NewEvent{shipped(func(e *eventqueue.NewEvent) { e.Value = json.RawMessage(`{"n": 1}`) })}},
+		{"no bytes", structured, of(`, "data": 1, "data_base64": null`), []eventqueue.NewEvent{shipped(func(e *eventqueue.NewEvent) { e.Value = json.RawMessage(`1`) })}},
 	} {
 		if got, err := eventsIn(c.contentType, []byte(c.body), canvas); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, %v, want %+v", c.name, got, err, c.want)
@@ -66,6 +68,8 @@ var malformedAnswers = map[string][2]string{
 	`it has 101 events: the limit is 100`:                                                     {several, `[` + strings.Repeat(of(``)+",", 100) + of(``) + `]`},
 	`it has more than 524288 bytes: answer with less`:                                         {structured, of(`, "data": "` + strings.Repeat("x", MaxAnswerBytes) + `"`)},
 	`it has more than 524288 bytes: answer`:                                                   {structured, strings.Repeat(" ", MaxAnswerBytes+1) + of(``)},
+	`event 0: canvasid is another canvas`:                                                     {structured, of(`, "canvasid": "here"`)},
+	`event 0: data_base64 is empty, and a value is JSON`:                                      {structured, of(`, "data_base64": ""`)},
 	`event 0: it is no object in JSON`:                                                        {structured, `[` + of(``) + `]`},
 	`event 1: it is no object in JSON`:                                                        {several, `[` + of(``) + `, null]`},
 	`event 1: type is missing`:                                                                {several, `[` + of(``) + `, {"specversion": "1.0", "id": "1", "source": "a"}]`},

@@ -104,8 +104,8 @@ var doors = []mutant{
 		name:   "an-answer-for-another-canvas-is-emitted",
 		breaks: "I16",
 		file:   "eventqueue/httptarget/answered.go",
-		old:    `id != "" && id != canvas.String()`,
-		new:    `id != "" && canvas.String() == ""`,
+		old:    `err != nil || on != canvas {`,
+		new:    `err != nil {`,
 	},
 	{
 		name:   "an-error-repeats-an-encrypted-value",
