@@ -105,7 +105,7 @@ var doors = []mutant{
 		breaks: "I16",
 		file:   "eventqueue/httptarget/answered.go",
 		old:    `err != nil || on != canvas {`,
-		new:    `err != nil {`,
+		new:    `err != nil && on != canvas {`,
 	},
 	{
 		name:   "an-error-repeats-an-encrypted-value",
