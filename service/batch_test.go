@@ -25,6 +25,24 @@ type PageChanged struct{ Page int }
 func (PageChanged) EventType() string   { return "PAGE" }
 func (PageChanged) EventAction() string { return "CHANGED" }
 
+// runAll emits events and runs a worker until they have ended.
+func runAll(t *testing.T, s *service.Service, events []typed.Event) {
+	t.Helper()
+	ctx := testenv.Context(t)
+	stop := run(t, s)
+	if _, err := s.EmitTyped(ctx, events...); err != nil {
+		t.Fatal(err)
+	}
+	reader := inspect.New(s.Pool())
+	testenv.Eventually(t, "all events have ended", func() bool {
+		list, _, err := reader.List(ctx, inspect.Filter{}, "", false, 0, 10)
+		return err == nil && len(list) == 0
+	})
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEventsOfABatchHaveTheirOwnEnds: completed, also several in one transaction of the handler's, tried again, failed for good; and those of an ordering key
 // come one after the other.
 func TestEventsOfABatchHaveTheirOwnEnds(t *testing.T) {
@@ -90,18 +108,7 @@ func TestEventsOfABatchHaveTheirOwnEnds(t *testing.T) {
 	for page := 10; page < 13; page++ {
 		events = append(events, typed.With(PageChanged{page}, func(e *eventqueue.NewEvent) { e.OrderingKey = "book" }))
 	}
-	stop := run(t, s)
-	if _, err := s.EmitTyped(ctx, events...); err != nil {
-		t.Fatal(err)
-	}
-	reader := inspect.New(s.Pool())
-	testenv.Eventually(t, "all events have ended", func() bool {
-		list, _, err := reader.List(ctx, inspect.Filter{}, "", false, 0, 10)
-		return err == nil && len(list) == 0
-	})
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	runAll(t, s, events)
 	mu.Lock()
 	defer mu.Unlock()
 	var ends, pages string
@@ -139,18 +146,7 @@ func TestPanicOfABatchCostsOneEvent(t *testing.T) {
 	for page := range 10 {
 		events = append(events, PageChanged{page})
 	}
-	stop := run(t, s)
-	if _, err := s.EmitTyped(ctx, events...); err != nil {
-		t.Fatal(err)
-	}
-	reader := inspect.New(s.Pool())
-	testenv.Eventually(t, "all events have ended", func() bool {
-		list, _, err := reader.List(ctx, inspect.Filter{}, "", false, 0, 10)
-		return err == nil && len(list) == 0
-	})
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	runAll(t, s, events)
 	var ends, failed string
 	if err := s.Pool().QueryRow(ctx, `SELECT string_agg(DISTINCT l, ', ' ORDER BY l) FROM (SELECT status || ' ' || retries || ' ' || count(*) OVER (PARTITION BY status, retries) AS l FROM event_log WHERE name = 'index') AS ends`).Scan(&ends); err != nil || ends != "COMPLETED 0 9, FAILED 0 1" {
 		t.Errorf("the events have ended as %s, %v", ends, err)

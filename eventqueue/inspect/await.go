@@ -12,7 +12,7 @@ import (
 // Await waits until an event that was committed has ended, and returns its entry of event_log, with its value and its result; nil if it is not
 // there: the event has completed, and its history is not kept, or it was deleted. When ctx ends first, the error is its.
 //
-// It asks at intervals that grow from 20 ms to a second, with one lookup by id each, and needs the right to read events.
+// It asks at intervals that grow from 20 ms to a second, in a short transaction each, and needs the right to read events.
 func (r *Reader) Await(ctx context.Context, id eventqueue.EventID) (ended *LogEntry, err error) {
 	const first, most = 20 * time.Millisecond, time.Second
 	for wait := first; ; wait = min(wait*3/2, most) {

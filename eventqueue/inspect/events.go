@@ -77,7 +77,7 @@ type Progress struct {
 // stateSQL decides the State of an event e.
 var stateSQL = mayrun.StateSQL("r.rule", "clock.now", "clock.valid_for")
 
-// progressSQL is what was said of the run of an event e that goes on. SQL can have written any, which is not shown.
+// progressSQL is what was reported of the run of an event e that goes on. SQL can have written any, which is not shown.
 const progressSQL = `CASE WHEN e.locked_at IS NOT NULL AND (e.progress).attempt = e.attempts
             AND (e.progress).fraction BETWEEN 0 AND 1 AND (e.progress).at BETWEEN '0001-01-01 00:00Z' AND '9999-12-31 00:00Z' THEN e.progress END`
 

@@ -74,8 +74,8 @@ func newParts(d deps) *parts {
 	store, _ := d.renewer.(slotStore)
 	p.heart = &heart{d.part, d.renewer, d.receiver, runs, d.cancels, &slotReports{part: d.part, number: d.number, store: store, runs: runs, breakers: d.breakers},
 		&hungWatch{d.part, runs, releaser, map[eventqueue.HandlerKey]time.Time{}}}
-	kept, _ := d.store.(ProgressStore)
-	p.progress = &progressWriter{part: d.part, store: kept, runs: runs, reported: p.executor.reported}
+	reports, _ := d.store.(ProgressStore)
+	p.progress = &progressWriter{part: d.part, store: reports, runs: runs, reported: p.executor.reported}
 	return p
 }
 

@@ -29,7 +29,7 @@ type Event struct {
 	EncryptedWith int64 `json:"encrypted_with,omitempty" doc:"Only of one event: id of the key that its value is encrypted with. Only the application can read it, and value is absent."`
 
 	Result   json.RawMessage `json:"result,omitempty" doc:"Only of one event that has completed, for readers of values: what its handler has set."`
-	Progress *Progress       `json:"progress,omitempty" doc:"How far the run is that goes on, if its handler says so."`
+	Progress *Progress       `json:"progress,omitempty" doc:"How far the run is that goes on, if its handler reports it."`
 
 	Attributes map[string]string  `json:"attributes,omitempty"`
 	ParentID   eventqueue.EventID `json:"parent_id,omitempty"`
@@ -57,7 +57,7 @@ type Event struct {
 	AsOf time.Time `json:"-"`
 }
 
-// Progress is what a handler has said of its run.
+// Progress is what a handler has reported of its run.
 type Progress struct {
 	Fraction float64   `json:"fraction" doc:"Of 0 to 1."`
 	Note     string    `json:"note,omitempty"`

@@ -14,18 +14,24 @@ import (
 	"eventsv2/eventqueue"
 )
 
+// handle gives the programs a handlers file, in which URL is the target, and has them retain the history.
+func (r *rig) handle(file string) (path string) {
+	r.t.Helper()
+	path = filepath.Join(r.t.TempDir(), "handlers.yaml")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(file, "URL", r.target.URL)), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	r.environment["HANDLERS_FILE"], r.environment["RETAIN_HISTORY"] = path, "true"
+	return path
+}
+
 // TestTargetTakesBatches: the worker as deployed sends events together, and each ends by what the target says of it.
 func TestTargetTakesBatches(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "open")
-	path := filepath.Join(t.TempDir(), "handlers.yaml")
-	file := strings.ReplaceAll(`handlers:
+	r.handle(`handlers:
   - {module: WORKER, name: index, modifier: _, url: "URL/index", batch: {size: 20, wait: 1s}, backoff: {base: 100ms, max: 1s}}
-`, "URL", r.target.URL)
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.environment["HANDLERS_FILE"], r.environment["RETAIN_HISTORY"] = path, "true"
+`)
 	type sent struct {
 		ID      string
 		Retries int
@@ -84,12 +90,7 @@ func TestTargetTakesBatches(t *testing.T) {
 func TestOneBadEventOfARequestFailsAlone(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "open")
-	path := filepath.Join(t.TempDir(), "handlers.yaml")
-	file := `handlers: [{module: WORKER, name: index, modifier: _, url: "` + r.target.URL + `/index", batch: {size: 20, wait: 1s}}]`
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.environment["HANDLERS_FILE"], r.environment["RETAIN_HISTORY"] = path, "true"
+	r.handle(`handlers: [{module: WORKER, name: index, modifier: _, url: "URL/index", batch: {size: 20, wait: 1s}}]`)
 	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
 		if body, err := io.ReadAll(request.Body); err != nil || strings.Contains(string(body), `"bad"`) {
 			http.Error(w, "bad payload", http.StatusBadRequest)
@@ -114,12 +115,7 @@ func TestOneBadEventOfARequestFailsAlone(t *testing.T) {
 func TestTargetAnswersWithResults(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "open")
-	path := filepath.Join(t.TempDir(), "handlers.yaml")
-	file := `handlers: [{module: WORKER, name: report, modifier: _, url: "` + r.target.URL + `/report", answer: result, backoff: {base: 100ms, max: 1s}}]`
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.environment["HANDLERS_FILE"], r.environment["RETAIN_HISTORY"] = path, "true"
+	r.handle(`handlers: [{module: WORKER, name: report, modifier: _, url: "URL/report", answer: result, backoff: {base: 100ms, max: 1s}}]`)
 	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
 		if request.Header.Get("Ce-Retries") == "0" {
 			_, _ = io.WriteString(w, "done") // no JSON

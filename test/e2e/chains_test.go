@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,18 +16,13 @@ import (
 func TestChainsNeedNoGo(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "open")
-	path := filepath.Join(t.TempDir(), "handlers.yaml")
-	file := strings.ReplaceAll(`handlers:
+	path := r.handle(`handlers:
   - {event: order.placed, name: mail, url: "URL/mail", backoff: {base: 100ms, max: 1s}}
   - {event: order.placed, name: stock, url: "URL/stock"}
   - {event: order, name: audit, url: "URL/audit", backoff: {base: 100ms, max: 1s}, answer: cloudevents}
   - {module: WORKER, name: ship, modifier: _, url: "URL/ship"}
 events: [order.cancelled]
-`, "URL", r.target.URL)
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.environment["HANDLERS_FILE"], r.environment["RETAIN_HISTORY"] = path, "true"
+`)
 	if status, output := r.runWords([]string{"worker", "check", path}, ""); status != 0 || !strings.Contains(output, "ok, 4 handlers") {
 		t.Errorf("worker check ended with %d:\n%s", status, output)
 	}
@@ -87,16 +80,12 @@ events: [order.cancelled]
 func TestChainsHaveEncryptedValues(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "open")
-	path := filepath.Join(t.TempDir(), "handlers.yaml")
-	file := strings.ReplaceAll(`handlers:
+	r.handle(`handlers:
   - {event: order, name: audit, url: "URL/audit", answer: cloudevents}
   - {module: WORKER, name: ship, modifier: _, url: "URL/ship"}
-`, "URL", r.target.URL)
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`)
 	keys, _ := keysetFile(t)
-	r.environment["HANDLERS_FILE"], r.environment["RETAIN_HISTORY"], r.environment["VALUE_KEYSET_FILE"] = path, "true", keys
+	r.environment["VALUE_KEYSET_FILE"] = keys
 	value := `{"letter": "` + canary + `"}`
 	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.Path == "/audit" {
@@ -123,14 +112,10 @@ func TestAnswersOfAKilledWorkerAreEmittedOnce(t *testing.T) {
 	t.Parallel()
 	const events = 5
 	r := newPostgresRig(t, "open")
-	path := filepath.Join(t.TempDir(), "handlers.yaml")
-	file := strings.ReplaceAll(`handlers:
+	path := r.handle(`handlers:
   - {event: order, name: audit, url: "URL/audit", answer: cloudevents}
   - {module: WORKER, name: ship, modifier: _, url: "URL/ship"}
-`, "URL", r.target.URL)
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`)
 	let := make(chan struct{})
 	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
 		select {
