@@ -55,6 +55,12 @@ func TestEventsAreFoundByKeysModifierAndTime(t *testing.T) {
 	}
 	b.wants(b.get("/events?ordering_key=order+2"), 200, "ordered by <bdi>order 2</bdi>", "unique by <bdi>c</bdi>")
 	b.wants(b.get("/events/"+q.ids[2].String()), 200, "Unique key", "<bdi>c</bdi>")
+	q.exec(`UPDATE events_v2 SET priority = 'low' WHERE id = $1`, q.ids[2])
+	b.wants(b.get("/events?unique_key=c"), 200, "<small>low priority</small>")
+	b.wants(b.get("/events/"+q.ids[2].String()), 200, "<dt>Priority</dt>", "<dd>low</dd>")
+	if page := b.get("/events?unique_key=a").Body.String() + b.get("/events/"+q.ids[0].String()).Body.String(); strings.Contains(strings.ToLower(page), "priority") {
+		t.Error("an event of normal priority shows one")
+	}
 	b.wants(b.get("/events?order=random"), 400, "There is no such order")
 }
 

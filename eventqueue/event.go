@@ -108,6 +108,9 @@ type NewEvent struct {
 
 	// MaxWait bounds replace: the event is due at most MaxWait after its first emit. 0: no bound.
 	MaxWait time.Duration
+
+	// Priority is high, normal ("" means that) or low, as docs/priority.md has them.
+	Priority string
 }
 
 // Handler is the key of the handler that the event is for.
@@ -153,9 +156,9 @@ type Event struct {
 	// ParentID is the event whose handler emitted this one; 0 for none.
 	ParentID EventID
 
-	// OrderingKey and UniqueKey are those that the event was emitted with, or has from the event that it
-	// goes on for; "" for none.
-	OrderingKey, UniqueKey string
+	// OrderingKey, UniqueKey and Priority are those that the event was emitted with, or has from the event
+	// that it goes on for; "" for none.
+	OrderingKey, UniqueKey, Priority string
 
 	// Retries counts the runs of this event that failed so far: errors,
 	// panics, time-outs, and workers that died while they held its lock.
@@ -175,5 +178,3 @@ type CanvasHandler struct {
 	Canvas CanvasID
 	Key    HandlerKey
 }
-
-func (e NewEvent) unique() bool { return e.UniqueKey != "" }

@@ -77,7 +77,7 @@ func (g *groupCommit) emit(ctx context.Context, traceparent string, events []New
 	}
 	// A unique key may have to wait for another transaction, and no other emit may wait with it
 	// (I15).
-	if len(events) > smallEmit || bytes > smallEmitBytes || slices.ContainsFunc(events, NewEvent.unique) {
+	if len(events) > smallEmit || bytes > smallEmitBytes || slices.ContainsFunc(events, func(e NewEvent) bool { return e.UniqueKey != "" }) {
 		return g.insert(ctx, events)
 	}
 	if err := ctx.Err(); err != nil {

@@ -1,6 +1,7 @@
 package eventqueue
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"eventsv2/internal/escapes"
 	"eventsv2/internal/keymode"
+	"eventsv2/internal/priority"
 )
 
 // MaxNameBytes is the longest module, name or modifier, in bytes of UTF-8.
@@ -26,12 +28,8 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.MaxValueBytes == 0 {
-		l.MaxValueBytes = 256 << 10
-	}
-	if l.MaxDelay == 0 {
-		l.MaxDelay = 366 * 24 * time.Hour
-	}
+	l.MaxValueBytes = cmp.Or(l.MaxValueBytes, 256<<10)
+	l.MaxDelay = cmp.Or(l.MaxDelay, 366*24*time.Hour)
 	return l
 }
 
@@ -100,10 +98,11 @@ func (l Limits) check(e *NewEvent, now time.Time) (field string, err error) {
 	if e.ParentID < 0 {
 		return "parent_id", fmt.Errorf("%d is the id of no event: use 0 for no parent", e.ParentID)
 	}
-	if e.OrderingKey != "" {
-		if err := CheckName(e.OrderingKey); err != nil {
-			return "ordering_key", err
-		}
+	if err := priority.Check(e.Priority); err != nil {
+		return "priority", err
+	}
+	if err := CheckName(e.OrderingKey); err != nil && e.OrderingKey != "" {
+		return "ordering_key", err
 	}
 	return "value", checkValue(e.Value, l.MaxValueBytes)
 }
@@ -112,7 +111,7 @@ func (l Limits) check(e *NewEvent, now time.Time) (field string, err error) {
 const MaxUniqueFor = 366 * 24 * time.Hour
 
 func checkUnique(e *NewEvent) (field string, err error) {
-	if field, err = keymode.Check(e.unique(), e.UniqueMode, e.UniqueFor, e.MaxWait, MaxUniqueFor); err == nil && e.unique() {
+	if field, err = keymode.Check(e.UniqueKey != "", e.UniqueMode, e.UniqueFor, e.MaxWait, MaxUniqueFor); err == nil && e.UniqueKey != "" {
 		return "unique_key", CheckName(e.UniqueKey)
 	}
 	return field, err

@@ -70,14 +70,14 @@ func (tx *Tx) insert(ctx context.Context, events []NewEvent) ([]Inserted, error)
 }
 
 // EmitHeirs is Emit, within CompleteTx, of events that go on for the one that it completes: they have its
-// OrderingKey, and its UniqueKey holds until the last of them has ended, and for its UniqueFor after that.
+// OrderingKey and Priority, and its UniqueKey holds until the last of them has ended, and for its UniqueFor after that.
 func (tx *Tx) EmitHeirs(ctx context.Context, events ...NewEvent) ([]EventID, error) {
 	if tx.ending == nil {
 		return nil, errors.New("emit heirs: the transaction completes no event; use CompleteTx")
 	}
 	events = slices.Clone(events)
 	for i := range events {
-		events[i].OrderingKey = tx.ending.OrderingKey
+		events[i].OrderingKey, events[i].Priority = tx.ending.OrderingKey, tx.ending.Priority
 	}
 	ids, err := tx.Emit(ctx, events...)
 	if err == nil && tx.ending.UniqueKey != "" {

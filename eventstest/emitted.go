@@ -26,7 +26,7 @@ type Emitted struct {
 // String shows the event in a line, its value cut to some length.
 func (e Emitted) String() string {
 	text := fmt.Sprintf("event %s for %s", e.ID, e.Handler())
-	for _, part := range []struct{ name, value string }{{"ordering key", e.OrderingKey}, {"unique key", e.UniqueKey}} {
+	for _, part := range []struct{ name, value string }{{"ordering key", e.OrderingKey}, {"unique key", e.UniqueKey}, {"priority", e.Priority}} {
 		if part.value != "" {
 			text += fmt.Sprintf(", %s %q", part.name, part.value)
 		}
@@ -45,12 +45,13 @@ const emittedSQL = `
 SELECT coalesce(json_agg(e ORDER BY e.id), '[]')::text
 FROM (
     SELECT id, canvas_id, module, name, modifier, value, coalesce(attributes, '{}') AS attributes, coalesce(parent_id, 0) AS parent_id,
-        ordering_key, coalesce(unique_key, '') AS unique_key, (extract(epoch FROM delay_until - enqueued_at) * 1000000)::bigint AS delay_us, false AS ended,
+        ordering_key, coalesce(unique_key, '') AS unique_key, coalesce(priority::text, '') AS priority,
+        (extract(epoch FROM delay_until - enqueued_at) * 1000000)::bigint AS delay_us, false AS ended,
         delay_until, enqueued_at, retries
     FROM events_v2
     UNION ALL
     SELECT id, canvas_id, module, name, modifier, value, coalesce(attributes, '{}'), coalesce(parent_id, 0),
-        coalesce(ordering_key, ''), coalesce(unique_key, ''), 0, true,
+        coalesce(ordering_key, ''), coalesce(unique_key, ''), '', 0, true,
         '0001-01-01 00:00Z', enqueued_at, retries
     FROM event_log
 ) AS e`
@@ -67,6 +68,7 @@ type row struct {
 	ParentID    eventqueue.EventID  `json:"parent_id"`
 	OrderingKey string              `json:"ordering_key"`
 	UniqueKey   string              `json:"unique_key"`
+	Priority    string              `json:"priority"`
 	DelayMicros int64               `json:"delay_us"`
 	Ended       bool                `json:"ended"`
 	DelayUntil  time.Time           `json:"delay_until"`
@@ -77,7 +79,7 @@ type row struct {
 func (r row) emitted() Emitted {
 	e := Emitted{Delay: time.Duration(max(r.DelayMicros, 0)) * time.Microsecond, Ended: r.Ended}
 	e.Event = eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier, Value: json.RawMessage(r.Value),
-		Attributes: r.Attributes, ParentID: r.ParentID, OrderingKey: r.OrderingKey, UniqueKey: r.UniqueKey, Retries: r.Retries,
+		Attributes: r.Attributes, ParentID: r.ParentID, OrderingKey: r.OrderingKey, UniqueKey: r.UniqueKey, Priority: r.Priority, Retries: r.Retries,
 		DelayUntil: r.DelayUntil, EnqueuedAt: r.EnqueuedAt}
 	return e
 }
@@ -179,7 +181,8 @@ func (q *Queue) Emitted() []Emitted {
 // whether it waits or has ended. want is one of:
 //
 //   - an [eventqueue.NewEvent], of which the fields that are set are compared. Values are compared as JSON, and the
-//     event may have more attributes. A Delay, or a DelayUntil, can be compared until the event has been tried again or has ended.
+//     event may have more attributes. A Delay, or a DelayUntil, can be compared until the event has been tried again or has ended, and a
+//     Priority until the event has ended.
 //   - a typed event that is known to Service, by its handling key and its fields, and by what typed.With sets.
 //
 // What handlers have emitted counts as well. The failure lists what was emitted instead, and how the nearest of it differs.

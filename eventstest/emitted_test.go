@@ -29,13 +29,14 @@ func TestRequireEmittedComparesTheFieldsThatAreSet(t *testing.T) {
 	f, q := newFailing(t)
 	plain := emit(t, q, eventqueue.NewEvent{Name: "mail", Value: json.RawMessage(`{"to": "ada", "order": 12345678901234567890}`), UniqueKey: "u",
 		OrderingKey: "o", Delay: time.Minute, Attributes: map[string]string{"source": "web", "user": "7"}})
-	emit(t, q, eventqueue.NewEvent{Name: "bill", Modifier: "eur", ParentID: plain})
+	emit(t, q, eventqueue.NewEvent{Name: "bill", Modifier: "eur", ParentID: plain, Priority: "high"})
 	for _, want := range []eventqueue.NewEvent{
 		{Name: "mail"},
 		{Module: "WORKER", Name: "mail", Modifier: "_", Canvas: service.DefaultCanvas},
 		{Value: json.RawMessage(`{"order":12345678901234567890,"to":"ada"}`)},
 		{Name: "mail", OrderingKey: "o", UniqueKey: "u", Attributes: map[string]string{"source": "web"}},
 		{Name: "mail", Delay: time.Minute},
+		{Priority: "normal"},
 		{Name: "mail", DelayUntil: q.Now().Add(time.Minute)},
 	} {
 		if got := q.RequireEmitted(want); got.ID != plain {
@@ -49,6 +50,9 @@ func TestRequireEmittedComparesTheFieldsThatAreSet(t *testing.T) {
 		{Name: "mail", Canvas: eventqueue.CanvasID{1}},
 		{Name: "mail", OrderingKey: "x"},
 		{Name: "mail", UniqueKey: "x"},
+		{Name: "mail", Priority: "high"},
+		{Name: "bill", Priority: "normal"},
+		{Name: "bill", Priority: "low"},
 		{Name: "mail", ParentID: plain},
 		{Name: "bill", ParentID: plain + 1},
 		{Name: "mail", Attributes: map[string]string{"source": "web", "user": "8"}},
@@ -60,7 +64,7 @@ func TestRequireEmittedComparesTheFieldsThatAreSet(t *testing.T) {
 			t.Errorf("%+v was found", unwanted)
 		}
 	}
-	if all := q.Emitted(); len(all) != 2 || all[0].ID != plain || all[0].Delay != time.Minute || all[1].ParentID != plain {
+	if all := q.Emitted(); len(all) != 2 || all[0].ID != plain || all[0].Delay != time.Minute || all[1].ParentID != plain || all[1].Priority != "high" {
 		t.Errorf("emitted were %v", all)
 	}
 }
@@ -72,18 +76,22 @@ func TestFailureNamesTheNearestEvent(t *testing.T) {
 	wantMessage(t, f.messageOf(func() { q.RequireEmitted(want) }),
 		`no such event was emitted: Name "mail", Value {"to":["ada","bob"]}`, "nothing was emitted and committed; for a transaction that has not ended, use In")
 	emit(t, q, eventqueue.NewEvent{Name: "mail", Value: json.RawMessage(`{"to":["ada","eve"]}`)})
-	emit(t, q, eventqueue.NewEvent{Name: "bill", Value: json.RawMessage(`{"to":["ada","bob"]}`), OrderingKey: "k", Delay: time.Hour})
+	emit(t, q, eventqueue.NewEvent{Name: "bill", Value: json.RawMessage(`{"to":["ada","bob"]}`), OrderingKey: "k", Priority: "low", Delay: time.Hour})
 	q.Drain()
 	wantMessage(t, f.messageOf(func() { q.RequireEmitted(want) }),
 		`the nearest is event 1: Value has "eve" at .to[1], want {"to":["ada","bob"]}`, "emitted were:",
 		`event 1 for WORKER/mail/_, which has ended: {"to":["ada","eve"]}`,
-		`event 2 for WORKER/bill/_, ordering key "k", delayed by 1h0m0s: {"to":["ada","bob"]}`)
+		`event 2 for WORKER/bill/_, ordering key "k", priority "low", delayed by 1h0m0s: {"to":["ada","bob"]}`)
 	wantMessage(t, f.messageOf(func() {
 		q.RequireEmitted(eventqueue.NewEvent{Name: "mial", Value: json.RawMessage(`{"to":["ada","bob"]}`)})
 	}),
 		`the nearest is event 2: Name is "bill", want "mial"`)
 	wantMessage(t, f.messageOf(func() { q.RequireEmitted(eventqueue.NewEvent{Name: "mail", Delay: time.Hour}) }),
 		"the nearest is event 1: Delay is not known any more: the event has ended, want 1h0m0s")
+	wantMessage(t, f.messageOf(func() { q.RequireEmitted(eventqueue.NewEvent{Name: "mail", Priority: "high"}) }),
+		`the nearest is event 1: Priority is not known any more: the event has ended, want "high"`)
+	wantMessage(t, f.messageOf(func() { q.RequireEmitted(eventqueue.NewEvent{Name: "bill", Priority: "normal"}) }),
+		`the nearest is event 2: Priority is "low", want "normal"`)
 	wantMessage(t, f.messageOf(func() { q.RequireNotEmitted(eventqueue.NewEvent{Name: "mail"}) }),
 		`what should not be emitted was: Name "mail"`, "event 1 for WORKER/mail/_")
 }

@@ -2,6 +2,7 @@ package eventstest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/priority"
 )
 
 // pattern is an event of which the fields that are set are compared.
@@ -78,11 +80,11 @@ func (p pattern) fields() (fields []field) {
 	for _, name := range slices.Sorted(maps.Keys(p.Attributes)) {
 		text("attribute "+name, p.Attributes[name], 1, func(e *Emitted) string { return e.Attributes[name] })
 	}
-	return append(fields, p.times()...)
+	return append(fields, p.untilEnd()...)
 }
 
-// times are the fields that say when the event is due.
-func (p pattern) times() (fields []field) {
+// untilEnd are the fields that are known until the event has ended.
+func (p pattern) untilEnd() (fields []field) {
 	differs := func(is, want func(*Emitted) string) func(*Emitted) string {
 		return func(e *Emitted) string {
 			switch {
@@ -94,6 +96,10 @@ func (p pattern) times() (fields []field) {
 				return ""
 			}
 		}
+	}
+	if p.Priority != "" {
+		fields = append(fields, field{"Priority", strconv.Quote(p.Priority), 1, differs(
+			func(e *Emitted) string { return strconv.Quote(cmp.Or(e.Priority, priority.Normal)) }, func(*Emitted) string { return strconv.Quote(p.Priority) })})
 	}
 	if p.Delay != 0 {
 		fields = append(fields, field{"Delay", p.Delay.String(), 1, differs(

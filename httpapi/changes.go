@@ -43,6 +43,7 @@ type newEvent struct {
 	DelayUntil   time.Time         `json:"delay_until,omitzero"`
 	Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`
 	OrderingKey  string            `json:"ordering_key,omitempty" minLength:"1" maxLength:"255"`
+	Priority     priorityOf        `json:"priority,omitempty" doc:"Which events go first while workers are behind. Absent: normal."`
 	UniqueKey    string            `json:"unique_key,omitempty" minLength:"1" maxLength:"255"`
 	UniqueMode   uniqueMode        `json:"unique_mode,omitempty" doc:"For how long the key stands for an event, and whether this one replaces what waits under it. Absent: until_end."`
 	UniqueFor    *view.Seconds     `json:"unique_for_seconds,omitempty" minimum:"0" maximum:"31622400" doc:"For how long the key stays taken after the end of the event; with until_end. Absent: 0, or a day of an Idempotency-Key."`
@@ -59,7 +60,7 @@ func (n newEvent) event(ctx context.Context) (e eventqueue.NewEvent, err error) 
 		uniqueFor = *n.UniqueFor
 	}
 	return eventqueue.NewEvent{Canvas: canvas, Module: n.Module, Name: n.Name, Modifier: n.Modifier, Value: n.Value,
-		Delay: n.DelaySeconds.Duration(), DelayUntil: n.DelayUntil, Attributes: n.Attributes, OrderingKey: n.OrderingKey,
+		Delay: n.DelaySeconds.Duration(), DelayUntil: n.DelayUntil, Attributes: n.Attributes, OrderingKey: n.OrderingKey, Priority: string(n.Priority),
 		UniqueKey: n.UniqueKey, UniqueMode: string(n.UniqueMode), UniqueFor: uniqueFor.Duration(), MaxWait: n.MaxWait.Duration()}, nil
 }
 

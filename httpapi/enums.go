@@ -7,6 +7,7 @@ import (
 
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/keymode"
+	"eventsv2/internal/priority"
 )
 
 // Types whose values are listed elsewhere, mostly by package operate, so that the document names those that this program knows.
@@ -15,6 +16,7 @@ type (
 	eventState  operate.EventState
 	queuedState operate.EventState
 	uniqueMode  string // of package keymode
+	priorityOf  string // of package priority
 )
 
 // Schema implements huma.SchemaProvider.
@@ -36,6 +38,9 @@ func (queuedState) Schema(huma.Registry) *huma.Schema { return oneOf(operate.Que
 
 // Schema implements huma.SchemaProvider.
 func (uniqueMode) Schema(huma.Registry) *huma.Schema { return oneOf(keymode.Modes()) }
+
+// Schema implements huma.SchemaProvider.
+func (priorityOf) Schema(huma.Registry) *huma.Schema { return oneOf(priority.All()) }
 
 func oneOf[T ~string](values []T) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}

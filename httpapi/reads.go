@@ -106,12 +106,14 @@ func (a *api) addReads() {
 	get(a, "/events/{id}/explain", "explain-event", "Why an event does not run now", a.explain)
 	get(a, "/events", "list-events", "Events that have not ended, by id", func(ctx context.Context, in *struct {
 		PageInput
-		State queuedState `query:"state"`
+		State    queuedState `query:"state"`
+		Priority priorityOf  `query:"priority" doc:"Only events of this priority."`
 	}) (*answer[view.Page[view.Event]], error) {
 		filter, err := in.filter(ctx)
 		if err != nil {
 			return nil, err
 		}
+		filter.Priority = string(in.Priority)
 		found, next, err := a.reader.List(ctx, filter, inspect.State(in.State), false, eventqueue.EventID(in.After), in.Limit)
 		if err != nil {
 			return nil, a.failed("list", err)

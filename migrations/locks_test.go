@@ -74,7 +74,7 @@ func TestMigrationBlocksNoOtherTransaction(t *testing.T) {
 // the latter is in docs/upgrading.md.
 var (
 	largeTables = []string{"events_v2", "event_log", "event_attempts", "event_minutes", "event_hours", "events_v2_notifications", "event_groups", "unique_keys", "unique_expiries"}
-	slow        = map[int64][]string{5: {"events_v2"}, 12: {"event_log"}}
+	slow        = map[int64][]string{5: {"events_v2"}, 12: {"event_log"}, 21: {"events_v2"}}
 )
 
 const rowsSQL = `

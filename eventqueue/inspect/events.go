@@ -89,7 +89,8 @@ WITH clock AS MATERIALIZED (
 ), shown AS (
     SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.value, e.retries, e.attempts,
         least(greatest(e.delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until,
-        e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, coalesce(e.unique_key, '') AS unique_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun, coalesce(e.suspect, 0) AS company,
+        e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, coalesce(e.unique_key, '') AS unique_key, coalesce(e.priority::text, '') AS priority,
+        CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun, coalesce(e.suspect, 0) AS company,
         CASE WHEN e.cancellation IS DISTINCT FROM NULL THEN ARRAY[coalesce((e.cancellation).reason, ''), coalesce((e.cancellation).actor, '')] END AS cancellation,
         ` + progressSQL + ` AS progress,
         e.parent_id, e.attributes,` + stateSQL + ` AS state
@@ -97,7 +98,7 @@ WITH clock AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT ` + mayrun.RuleSQL("e") + ` AS rule) AS r
 )
 SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, enqueued_at, locked_at, notified_at,
-    octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, unique_key, claim_id, begun, company,
+    octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, unique_key, priority, claim_id, begun, company,
     coalesce((SELECT a.error FROM event_attempts a WHERE a.event_id = shown.id ORDER BY a.attempt DESC LIMIT 1), ''),
     coalesce(parent_id, 0), attributes::text, valid_for, cancellation, (progress).fraction, (progress).at, coalesce((progress).note, '')
 FROM shown
@@ -143,7 +144,7 @@ func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
 	var said *time.Time
 	var note string
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
-		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.UniqueKey, &e.ClaimID, &e.Begun, &e.Company,
+		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.UniqueKey, &e.Priority, &e.ClaimID, &e.Begun, &e.Company,
 		&e.LastError, &e.ParentID, &text, &e.LockValidFor, &cancellation, &fraction, &said, &note)
 	if len(cancellation) == 2 {
 		e.Cancellation = &operate.Cancellation{Reason: cancellation[0], Actor: cancellation[1]}

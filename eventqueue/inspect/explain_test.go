@@ -283,11 +283,20 @@ func TestNotificationsAreExplained(t *testing.T) {
 		set  func(f *facts, e *QueuedEvent)
 		want []string
 	}{
-		"pending":             {func(_ *facts, e *QueuedEvent) { e.NotifiedAt = nil }, []string{"pending since 2026-01-01T12:59:00Z (1m0s ago)", "The relay publishes it"}},
-		"pending, no relay":   {func(f *facts, e *QueuedEvent) { e.NotifiedAt, f.relayRuns = nil, false }, []string{"no relay runs to publish it", "Start cmd/cron"}},
-		"notified, no relay":  {func(f *facts, _ *QueuedEvent) { f.relayRuns = false }, []string{"no relay runs that would notify it again", "start cmd/cron"}},
-		"its lock ran out":    {func(_ *facts, e *QueuedEvent) { e.LockedAt = new(start.Add(-2 * time.Minute)) }, []string{"lock expired 2026-01-01T12:59:00Z", "next claim takes it over"}},
-		"due since the delay": {func(_ *facts, e *QueuedEvent) { e.NotifiedAt, e.DelayUntil = nil, start.Add(-time.Second) }, []string{"pending since 2026-01-01T12:59:59Z"}},
+		"pending":            {func(_ *facts, e *QueuedEvent) { e.NotifiedAt = nil }, []string{"pending since 2026-01-01T12:59:00Z (1m0s ago)", "The relay publishes it"}},
+		"pending, no relay":  {func(f *facts, e *QueuedEvent) { e.NotifiedAt, f.relayRuns = nil, false }, []string{"no relay runs to publish it", "Start cmd/cron"}},
+		"notified, no relay": {func(f *facts, _ *QueuedEvent) { f.relayRuns = false }, []string{"no relay runs that would notify it again", "start cmd/cron"}},
+		"pending, of low priority": {func(_ *facts, e *QueuedEvent) { e.NotifiedAt, e.Priority = nil, "low" },
+			[]string{"pending since 2026-01-01T12:59:00Z (1m0s ago)", "It has low priority: the relay publishes its notification when", "while workers are behind."}},
+		"pending, of high priority":          {func(_ *facts, e *QueuedEvent) { e.NotifiedAt, e.Priority = nil, "high" }, []string{"The relay publishes it within its interval."}},
+		"pending, of low priority, no relay": {func(f *facts, e *QueuedEvent) { e.NotifiedAt, e.Priority, f.relayRuns = nil, "low", false }, []string{"no relay runs to publish it", "Start cmd/cron"}},
+		"pending, of low priority, slots full": {func(f *facts, e *QueuedEvent) {
+			e.NotifiedAt, e.Priority, f.slots = nil, "low", WorkerSlots{Of: 2, Busy: 2}
+		},
+			[]string{"all 2 slots of the worker are busy.", "It runs when one is free", "It has low priority: the relay"}},
+		"notified, of low priority": {func(_ *facts, e *QueuedEvent) { e.Priority = "low" }, []string{"it was last notified", "A worker claims it when it has a free slot"}},
+		"its lock ran out":          {func(_ *facts, e *QueuedEvent) { e.LockedAt = new(start.Add(-2 * time.Minute)) }, []string{"lock expired 2026-01-01T12:59:00Z", "next claim takes it over"}},
+		"due since the delay":       {func(_ *facts, e *QueuedEvent) { e.NotifiedAt, e.DelayUntil = nil, start.Add(-time.Second) }, []string{"pending since 2026-01-01T12:59:59Z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

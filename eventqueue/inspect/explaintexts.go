@@ -8,6 +8,7 @@ import (
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/humantime"
+	"eventsv2/internal/priority"
 )
 
 // The texts of an explanation: each is a sentence for a person, with the names, times and commands that
@@ -291,6 +292,9 @@ func (f *facts) written() Reason {
 	return Reason{machine.LockClaimFailed, why + "; claims pass the event by.", remedy}
 }
 
+// heldBackText is for an event of low priority whose notification is pending.
+const heldBackText = "It has low priority: the relay publishes its notification when the events of low priority that it has let go have begun, a few at a time while workers are behind."
+
 // runnable is for an event that nothing keeps from running.
 func (f *facts) runnable(lock machine.Lock) Reason {
 	e := f.shown.Queued
@@ -298,12 +302,18 @@ func (f *facts) runnable(lock machine.Lock) Reason {
 	if lock == machine.LockStale {
 		why = fmt.Sprintf("Its lock expired %s, since who held it died or lost contact; the next claim takes it over", at(f.lockExpires(), e.AsOf))
 	}
-	if f.slots.Busy > 0 {
-		return Reason{machine.Claimed, why + ", but " + f.slots.text(f.knowing, e.AsOf) + ".", f.slots.remedy()}
-	}
+	heldBack := e.NotifiedAt == nil && f.relayRuns && e.Priority == priority.Low
 	switch {
+	case f.slots.Busy > 0:
+		remedy := f.slots.remedy()
+		if heldBack {
+			remedy += " " + heldBackText
+		}
+		return Reason{machine.Claimed, why + ", but " + f.slots.text(f.knowing, e.AsOf) + ".", remedy}
 	case e.NotifiedAt == nil && !f.relayRuns:
 		return Reason{machine.Claimed, fmt.Sprintf("%s, but its notification is pending since %s, and no relay runs to publish it.", why, at(f.dueAt(), e.AsOf)), "Start cmd/cron, which runs the relay."}
+	case heldBack:
+		return Reason{machine.Claimed, fmt.Sprintf("%s; its notification is pending since %s.", why, at(f.dueAt(), e.AsOf)), heldBackText}
 	case e.NotifiedAt == nil:
 		return Reason{machine.Claimed, fmt.Sprintf("%s; its notification is pending since %s.", why, at(f.dueAt(), e.AsOf)), "The relay publishes it within its interval."}
 	case !f.relayRuns:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -202,10 +203,13 @@ func placeIn(byEnd bool, id eventqueue.EventID, ended time.Time) LogPlace {
 // that ended last if the filter selects failed or cancelled events, and otherwise those with the highest ids.
 //
 // next is the place with which the list goes on, and zero at its end. It goes on after fewer than limit entries, or none, where
-// the filter matches few: Log reads at most MostRead entries. A place of another order is ErrNoLogPlace.
+// the filter matches few: Log reads at most MostRead entries. A place of another order is ErrNoLogPlace, and a Priority an error.
 func (r *Reader) Log(ctx context.Context, f LogFilter, newest bool, after LogPlace, limit int) (entries []LogEntry, next LogPlace, err error) {
 	if !after.fits(newest && f.byEnd()) {
 		return nil, next, ErrNoLogPlace
+	}
+	if f.Priority != "" {
+		return nil, next, fmt.Errorf("the history does not have priorities: leave out the priority %s", f.Priority)
 	}
 	found, next, err := r.searchLog(ctx, f, newest, after, limit)
 	if err != nil || len(found) == 0 {

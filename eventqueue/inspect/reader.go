@@ -40,6 +40,8 @@ type Filter struct {
 	Modifier, OrderingKey, UniqueKey string
 	// EmittedWithin selects events that were emitted less long ago; 0: any. Only List heeds it.
 	EmittedWithin time.Duration
+	// Priority is high, normal or low. Only List heeds it; the history has no priorities, and Log refuses it.
+	Priority string
 }
 
 // filterSQL compares $1 to $3, the arguments of Filter, with the columns

@@ -12,9 +12,12 @@ import (
 const MaxRunnable = 100_000
 
 // OldestPending returns for how long the oldest notification that is due has been waiting for a relay to publish it; 0
-// if there is none. It reads one entry of an index, whatever waits.
+// if there is none. It reads one entry of each of two indexes, whatever waits. Those of low priority, which wait for their turn, do not count.
 func (r *Reader) OldestPending(ctx context.Context) (oldest time.Duration, err error) {
-	err = r.pool.QueryRow(ctx, `SELECT greatest(clock_timestamp() - min(delay_until), interval '0') FROM events_v2 WHERE notified_at IS NULL`).Scan(&oldest)
+	err = r.pool.QueryRow(ctx, `
+SELECT greatest(clock_timestamp() - least(
+    (SELECT min(delay_until) FROM events_v2 WHERE notified_at IS NULL AND priority IS NULL),
+    (SELECT min(delay_until) FROM events_v2 WHERE notified_at IS NULL AND priority = 'high')), interval '0')`).Scan(&oldest)
 	return oldest, err
 }
 

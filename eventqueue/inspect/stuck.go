@@ -64,7 +64,7 @@ var stuckSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), page AS MATERIALIZED (
-    SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, locked_at, notified_at, group_state, ordering_key,
+    SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, locked_at, notified_at, group_state, ordering_key, coalesce(priority::text, '') AS priority,
         least(greatest(delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until, octet_length(value) AS bytes
     FROM events_v2
     WHERE (canvas_id, module, name, id) > ($5::uuid, $6::text, $7::text, $8::bigint) AND canvas_id <= $9::uuid
@@ -90,7 +90,7 @@ WITH clock AS MATERIALIZED (
 )
 SELECT last.canvas_id, last.module, last.name, last.id,
     shown.id, shown.canvas_id, shown.module, shown.name, shown.modifier, shown.retries, shown.attempts, shown.delay_until,
-    shown.enqueued_at, shown.locked_at, shown.notified_at, shown.bytes, shown.now, shown.state, shown.ordering_key, shown.valid_for, shown.reasons, shown.joins,
+    shown.enqueued_at, shown.locked_at, shown.notified_at, shown.bytes, shown.now, shown.state, shown.ordering_key, shown.priority, shown.valid_for, shown.reasons, shown.joins,
     CASE shown.reasons[1] WHEN 'expired' THEN shown.locked_at + shown.valid_for WHEN 'unclaimed' THEN shown.due ELSE shown.enqueued_at END
 FROM (VALUES (1)) AS one
 LEFT JOIN (
@@ -224,7 +224,7 @@ func readCandidates(rows pgx.Rows) (found []candidate, last stuckPlace, err erro
 	for rows.Next() {
 		var e candidate
 		event := []any{&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
-			&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, &e.AsOf, &e.State, &e.OrderingKey, &e.LockValidFor, &e.Reasons, &e.joins, &e.Since}
+			&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, &e.AsOf, &e.State, &e.OrderingKey, &e.Priority, &e.LockValidFor, &e.Reasons, &e.joins, &e.Since}
 		none := rows.RawValues()[len(place)] == nil // a page without a stuck event has one row, for its place
 		if none {
 			clear(event)

@@ -22,12 +22,12 @@ const (
 // A window is the events of the queue that a list reads: so its cost is bounded by how many these are, and not by how few of them
 // the filter matches. It returns the ids of those that match, and the last id that was read if there may be more.
 // $1 to $3 are the filter, $4 its attributes, $5 the id after which the window begins, $6 how many events are read, $7
-// how many ids are returned, $8 to $10 what alsoSQL compares, and $11 how long ago the events were emitted at most.
+// how many ids are returned, $8 to $10 what alsoSQL compares, $11 how long ago the events were emitted at most, and $12 their priority.
 func windowSQL(page, also, order, last string) string {
 	return `
-WITH page AS MATERIALIZED (SELECT id, canvas_id, module, name, attributes, modifier, ordering_key, unique_key, enqueued_at FROM events_v2 WHERE ` + page + `)
+WITH page AS MATERIALIZED (SELECT id, canvas_id, module, name, attributes, modifier, ordering_key, unique_key, enqueued_at, priority FROM events_v2 WHERE ` + page + `)
 SELECT ARRAY(SELECT id FROM page WHERE ` + filterSQL + ` AND ($4::jsonb IS NULL OR attributes @> $4)` + alsoSQL(8) + `
-        AND ($11::interval IS NULL OR enqueued_at >= statement_timestamp() - $11) AND ` + also + ` ORDER BY ` + order + ` LIMIT $7),
+        AND ($11::interval IS NULL OR enqueued_at >= statement_timestamp() - $11) AND ($12::text = '' OR coalesce(priority::text, 'normal') = $12) AND ` + also + ` ORDER BY ` + order + ` LIMIT $7),
     (SELECT CASE WHEN count(*) = $6 THEN ` + last + ` ELSE 0 END FROM page)`
 }
 
@@ -61,7 +61,7 @@ type window struct {
 
 // read reads a window.
 func (r *Reader) read(ctx context.Context, sql string, f Filter, after eventqueue.EventID, read, limit int) (w window, err error) {
-	err = r.pool.QueryRow(ctx, sql, slices.Concat(f.args(f.hasAttributes(), int64(after), read, limit), f.alsoArgs(), []any{ageOf(f.EmittedWithin)})...).Scan(&w.ids, &w.next)
+	err = r.pool.QueryRow(ctx, sql, slices.Concat(f.args(f.hasAttributes(), int64(after), read, limit), f.alsoArgs(), []any{ageOf(f.EmittedWithin), f.Priority})...).Scan(&w.ids, &w.next)
 	if w.cut = w.next > 0; len(w.ids) == limit {
 		w.next = w.ids[limit-1]
 	}

@@ -97,7 +97,7 @@ func TestSearchReadsABoundedNumberOfPages(t *testing.T) {
 		if strings.HasPrefix(name, "newest") {
 			after = math.MaxInt64
 		}
-		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, handler, nil, after, 200, 100, "", "", "", nil}
+		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, handler, nil, after, 200, 100, "", "", "", nil, ""}
 		if blocks, plan := pagesRead(t, store, sql, args...); blocks > 60 {
 			t.Errorf("%s: 200 events cost %d pages:\n%s", name, blocks, plan)
 		}

@@ -294,8 +294,16 @@ func (p *passes) rest(ctx context.Context) {
 	backoff.Sleep(ctx, gap)
 	every := time.NewTicker(p.relay.about(p.relay.config.Interval))
 	defer every.Stop()
+	var low <-chan time.Time // never
+	if rest := lowRest(p.relay.store); rest > 0 {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		low = timer.C
+	}
 	for {
 		select {
+		case <-low:
+			return
 		case <-every.C:
 			if p.relay.emptyFor() <= 0 {
 				return

@@ -23,8 +23,8 @@ type RelayStore interface {
 	eventqueue.PendingStore
 
 	// TakeDue marks as published, and returns, at most limit pending notifications of events due
-	// within the given time, the earliest first. While there are more, each canvas gets the same
-	// number from call to call. It skips rows that another transaction is writing, and makes up for
+	// within the given time: those of high priority, then the earliest. While there are more, each canvas
+	// gets the same number from call to call. Those of low priority come last, and a LowStore leaves some. It skips rows that another transaction is writing, and makes up for
 	// them with others: if it returns fewer than limit, no other event was due that it could have
 	// taken. await may be nil. What it returns beside a *refusal.Error was taken.
 	TakeDue(ctx context.Context, within time.Duration, limit int, await AwaitTake) ([]eventqueue.Notification, error)
@@ -51,6 +51,21 @@ type RelayStore interface {
 	// Listen calls wake once it listens, and whenever a transaction commits with pending
 	// notifications, until ctx ends or the connection breaks or no longer hears.
 	Listen(ctx context.Context, wake func()) error
+}
+
+// LowStore is implemented by a RelayStore that lets events of low priority go a few at a time, as long as
+// those before them have not begun; pgstore.Store is one.
+type LowStore interface {
+	// LowRest is how long it is until TakeDue may find events that it has left; 0 if it has left none.
+	LowRest() time.Duration
+}
+
+// lowRest is LowRest of a store that has it.
+func lowRest(store RelayStore) time.Duration {
+	if low, ok := store.(LowStore); ok {
+		return low.LowRest()
+	}
+	return 0
 }
 
 // AwaitingStore is implemented by a RelayStore that finds lost notifications before it takes them;

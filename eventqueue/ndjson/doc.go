@@ -13,6 +13,7 @@
 //	unique_mode  with unique_key: until_end, until_start or replace
 //	max_wait     with the mode replace: for how long the event may be put off
 //	ordering_key events of a canvas with the same key run one at a time and in order
+//	priority     high, normal or low: which events go first while workers are behind
 //	attributes   an object of small texts that go with the event, such as {"user": "ada"}
 //
 // # Guarantees

@@ -27,6 +27,7 @@ const (
 	keyUniqueMode = "unique_mode"
 	keyMaxWait    = "max_wait"
 	keyOrdering   = "ordering_key"
+	keyPriority   = "priority"
 	keyAttributes = "attributes"
 )
 
@@ -35,7 +36,7 @@ func requiredKeys() []string {
 }
 
 func allKeys() []string {
-	return append(requiredKeys(), keyDelay, keyDelayUntil, keyUniqueKey, keyUniqueFor, keyUniqueMode, keyMaxWait, keyOrdering, keyAttributes)
+	return append(requiredKeys(), keyDelay, keyDelayUntil, keyUniqueKey, keyUniqueFor, keyUniqueMode, keyMaxWait, keyOrdering, keyPriority, keyAttributes)
 }
 
 // parse reads one line that is not blank. It leaves out the Name and the Line of an
@@ -123,7 +124,7 @@ func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 	}{
 		{keyCanvas, &canvas}, {keyModule, &event.Module}, {keyName, &event.Name}, {keyModifier, &event.Modifier},
 		{keyDelay, &delay}, {keyDelayUntil, &delayUntil}, {keyUniqueKey, &event.UniqueKey}, {keyUniqueFor, &uniqueFor},
-		{keyUniqueMode, &event.UniqueMode}, {keyMaxWait, &maxWait}, {keyOrdering, &event.OrderingKey},
+		{keyUniqueMode, &event.UniqueMode}, {keyMaxWait, &maxWait}, {keyOrdering, &event.OrderingKey}, {keyPriority, &event.Priority},
 	} {
 		if fields[field.key] == nil {
 			continue
@@ -142,6 +143,7 @@ func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 		{keyUniqueKey, event.UniqueKey, "an event that may be repeated"},
 		{keyUniqueMode, event.UniqueMode, "until_end"},
 		{keyOrdering, event.OrderingKey, "an event that is in no line"},
+		{keyPriority, event.Priority, "an event of normal priority"},
 	} {
 		if fields[field.key] != nil && field.text == "" {
 			return event, &Error{Field: field.key, Problem: "is empty: leave it out for " + field.without}

@@ -79,15 +79,15 @@ func TestFieldsAreReadWithTheirLine(t *testing.T) {
 func TestKeysAreRead(t *testing.T) {
 	t.Parallel()
 	events, _, err := readAll(line("1", `,"unique_key":"k","unique_for":"24h","ordering_key":"o"`) + "\n" +
-		line("2", `,"unique_key":"k","unique_mode":"replace","max_wait":"1m"`))
+		line("2", `,"unique_key":"k","unique_mode":"replace","max_wait":"1m","priority":"low"`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	first, second := events[0], events[1]
-	if first.UniqueKey != "k" || first.UniqueMode != "" || first.UniqueFor != 24*time.Hour || first.OrderingKey != "o" {
+	if first.UniqueKey != "k" || first.UniqueMode != "" || first.UniqueFor != 24*time.Hour || first.OrderingKey != "o" || first.Priority != "" {
 		t.Errorf("the keys of the first are %+v", first)
 	}
-	if second.UniqueKey != "k" || second.UniqueMode != "replace" || second.MaxWait != time.Minute {
+	if second.UniqueKey != "k" || second.UniqueMode != "replace" || second.MaxWait != time.Minute || second.Priority != "low" {
 		t.Errorf("the keys of the second are %+v", second)
 	}
 }
@@ -155,6 +155,9 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		{"no unique key", line("1", `,"unique_key":""`), "unique_key", "is empty"},
 		{"no unique mode", line("1", `,"unique_key":"k","unique_mode":""`), "unique_mode", "is empty"},
 		{"no ordering key", line("1", `,"ordering_key":""`), "ordering_key", "is empty"},
+		{"no priority", line("1", `,"priority":""`), "priority", "is empty: leave it out for an event of normal priority"},
+		{"unknown priority", line("1", `,"priority":"High"`), "priority", `is "High": use high, normal or low`},
+		{"priority as a number", line("1", `,"priority":1`), "priority", "is a number"},
 		{"unknown mode", line("1", `,"unique_key":"k","unique_mode":"sometimes"`), "unique_mode", "use until_end, until_start or replace"},
 		{"mode without a key", line("1", `,"unique_mode":"replace"`), "unique_key", "is missing"},
 		{"bad bound", line("1", `,"unique_key":"k","unique_mode":"replace","max_wait":"soon"`), "max_wait", "not a duration"},

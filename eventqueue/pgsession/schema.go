@@ -79,12 +79,12 @@ var objects = []string{
 	"events_id_seq", "scheduling_rules_id_seq", "cron_definitions_id_seq", "cleanups_id_seq", "events_v2_notifications_place_seq",
 	"eventsv2_schema_version_id_seq", "audit_log_id_seq",
 	// types
-	"scheduling_rule_type", "event_log_status", "cron_missed_policy", "event_cancellation", "event_progress",
+	"scheduling_rule_type", "event_log_status", "cron_missed_policy", "event_cancellation", "event_progress", "event_priority",
 	// functions
 	"events_mistake_in_key", "events_mistake_in_delay", "events_mistake_in_value", "events_mistake_in_origin", "events_depth",
 	"events_emit_from", "events_emit_attributes", "events_emit", "send_to_outbox",
 	"events_v2_group_key", "events_v2_max_running", "events_v2_advance", "events_v2_needs_read_committed", "events_v2_rate_room", "events_v2_room", "events_v2_runnable", "events_v2_tables", "events_v2_channel",
-	"events_v2_lock_keys", "events_v2_emit_keyed", "events_v2_emit_ending", "events_v2_emitted", "events_mistake_in_keys", "events_mistake_in_arguments", "events_key_of_row", "events_v2_notify", "events_v2_notify_limit", "events_v2_queue_id",
+	"events_v2_lock_keys", "events_v2_emit_keyed", "events_v2_emit_ending", "events_v2_emitted", "events_mistake_in_keys", "events_prioritize", "events_mistake_in_arguments", "events_key_of_row", "events_v2_notify", "events_v2_notify_limit", "events_v2_queue_id",
 	"rate_limit_changed",
 }
 

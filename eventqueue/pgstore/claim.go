@@ -252,7 +252,7 @@ func (r *claimRow) found(id eventqueue.ClaimID) (f worker.ClaimResult) {
 		f.ValueApart = r.value == nil
 		origin := attributes.DecodeOrigin(r.origin)
 		e.ParentID, e.Attributes = eventqueue.EventID(origin.Parent), origin.Attributes
-		e.OrderingKey, e.UniqueKey = origin.OrderingKey, origin.UniqueKey
+		e.OrderingKey, e.UniqueKey, e.Priority = origin.OrderingKey, origin.UniqueKey, origin.Priority
 	}
 	return f
 }

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/internal/mayrun"
 	"eventsv2/internal/refusal"
 )
 
@@ -34,15 +36,42 @@ const fewestCanvases = 256
 //
 // The clock is read in a sub-select: as a value that does not change during the statement it can bound
 // the scan of the index events_v2_pending.
-const (
-	findOldestSQL = `
-SELECT e.id, e.canvas_id FROM events_v2 e
-WHERE e.notified_at IS NULL AND delay_until <= (SELECT clock_timestamp() + $1::interval) AND e.id <> ALL ($3::bigint[])
-ORDER BY delay_until, id
-LIMIT $2`
-	freeOldestSQL = findOldestSQL + `
-FOR UPDATE SKIP LOCKED`
+//
+// What is of high priority comes first, and at most $4 of low priority last. While the store is behind,
+// these two come before the canvases.
+var (
+	findOldestSQL  = pendingSQL("", highPending, normalPending, lowPending)
+	freeOldestSQL  = pendingSQL("FOR UPDATE SKIP LOCKED", highPending, normalPending, lowPending)
+	findUnequalSQL = pendingSQL("", highPending, lowPending)
+	freeUnequalSQL = pendingSQL("FOR UPDATE SKIP LOCKED", highPending, lowPending)
 )
+
+const (
+	highPending   = "e.priority = 'high'"
+	normalPending = "e.priority IS NULL"
+	lowPending    = "e.priority = 'low'"
+)
+
+// pendingSQL finds pending notifications of several priorities, one after the other.
+func pendingSQL(lock string, priorities ...string) string {
+	parts := make([]string, len(priorities))
+	for i, priority := range priorities {
+		limit := "$2"
+		if priority == lowPending {
+			limit = "least($2, $4)"
+		}
+		parts[i] = `
+SELECT * FROM (
+    SELECT e.id, e.canvas_id, coalesce(` + lowPending + `, false) AS low FROM events_v2 e
+    WHERE e.notified_at IS NULL AND ` + priority + ` AND delay_until <= (SELECT clock_timestamp() + $1::interval) AND e.id <> ALL ($3::bigint[])
+    ORDER BY delay_until, id
+    LIMIT ` + limit + ` ` + lock + `
+) AS pending`
+	}
+	return strings.Join(parts, `
+UNION ALL`) + `
+LIMIT $2`
+}
 
 // canvases jumps along the index events_v2_pending_canvas from one canvas to the next.
 // Each canvas with due events gets an equal part of the limit: with a limit of 500 and five such canvases, 100 of each. The events
@@ -57,7 +86,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT following.canvas_id, canvases.n + 1
     FROM canvases CROSS JOIN LATERAL (
         SELECT e.canvas_id FROM events_v2 e
-        WHERE e.notified_at IS NULL AND e.canvas_id > canvases.canvas_id
+        WHERE e.notified_at IS NULL AND e.priority IS NULL AND e.canvas_id > canvases.canvas_id
         ORDER BY e.canvas_id LIMIT 1
     ) AS following
     WHERE canvases.n < $4
@@ -65,7 +94,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT canvas_id, n FROM canvases
     WHERE n > 0 AND (
         SELECT e.delay_until FROM events_v2 e
-        WHERE e.notified_at IS NULL AND e.canvas_id >= canvases.canvas_id
+        WHERE e.notified_at IS NULL AND e.priority IS NULL AND e.canvas_id >= canvases.canvas_id
         ORDER BY e.canvas_id, e.delay_until, e.id LIMIT 1) <= (SELECT horizon FROM clock)
     ORDER BY n
     LIMIT $3
@@ -73,7 +102,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT share.id, share.canvas_id
     FROM due CROSS JOIN LATERAL (
         SELECT e.id, e.canvas_id FROM events_v2 e
-        WHERE e.notified_at IS NULL AND e.id <> ALL ($5::bigint[]) AND e.canvas_id >= due.canvas_id
+        WHERE e.notified_at IS NULL AND e.priority IS NULL AND e.id <> ALL ($5::bigint[]) AND e.canvas_id >= due.canvas_id
           AND (e.canvas_id, e.delay_until) <= (due.canvas_id, (SELECT horizon FROM clock))
         ORDER BY e.canvas_id, e.delay_until, e.id
         LIMIT (SELECT $3 / count(*) FROM due)
@@ -93,7 +122,7 @@ SELECT share.id, share.canvas_id
 FROM (SELECT canvas_id, count(*) AS missing FROM unnest($2::uuid[]) AS canvas_id GROUP BY canvas_id) AS part
 CROSS JOIN LATERAL (
     SELECT e.id, e.canvas_id FROM events_v2 e
-    WHERE e.notified_at IS NULL AND e.id <> ALL ($3::bigint[]) AND e.canvas_id >= part.canvas_id
+    WHERE e.notified_at IS NULL AND e.priority IS NULL AND e.id <> ALL ($3::bigint[]) AND e.canvas_id >= part.canvas_id
       AND (e.canvas_id, e.delay_until) <= (part.canvas_id, (SELECT clock_timestamp() + $1::interval))
     ORDER BY e.canvas_id, e.delay_until, e.id
     LIMIT part.missing
@@ -128,13 +157,16 @@ func (s *Store) takingPending(ctx context.Context, taken *[]eventqueue.Notificat
 
 // TakeDue implements maintenance.RelayStore.
 func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) ([]eventqueue.Notification, error) {
+	if err := s.lookAtLow(ctx); err != nil {
+		return nil, err
+	}
 	take := dueTake{store: s, within: within, await: await}
 	taken, err := s.takeShares(ctx, take, limit)
 	rest := limit - len(taken)
-	if err = outcome(len(taken), err); err != nil && !refusal.Is(err) || rest == 0 {
+	if err = outcome(len(taken), err); err != nil && !refusal.Is(err) || rest <= 0 {
 		return taken, err
 	}
-	oldest, full, oldestErr := s.takeOldest(ctx, take, rest)
+	oldest, full, oldestErr := s.takePending(ctx, take, findOldestSQL, freeOldestSQL, rest, rest)
 	if full || oldestErr == nil || refusal.Is(oldestErr) {
 		s.due.mu.Lock()
 		s.due.behind = full
@@ -144,23 +176,42 @@ func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int, aw
 	return taken, outcome(len(taken), err, oldestErr)
 }
 
-// takeOldest also reports whether it has found as many as it may take.
-func (s *Store) takeOldest(ctx context.Context, take dueTake, limit int) (taken []eventqueue.Notification, full bool, err error) {
+// takePending takes what two statements of pendingSQL find, at most so many of them of low priority, and
+// reports whether they have found as many as they may.
+func (s *Store) takePending(ctx context.Context, take dueTake, find, free string, limit, mostLow int) (taken []eventqueue.Notification, full bool, err error) {
 	without := s.refused.Waiting()
-	oldest := func(sql string, limit int, without []eventqueue.EventID) (found []eventqueue.Notification, err error) {
-		err = s.walk(ctx, sql, []any{take.within, limit, int64s(without)}, appendTo(&found))
+	room := min(s.low.room(), mostLow)
+	low := map[eventqueue.EventID]bool{}
+	pending := func(sql string, limit, room int, without []eventqueue.EventID) (found []eventqueue.Notification, err error) {
+		err = s.walk(ctx, sql, []any{take.within, limit, int64s(without), room}, func(rows pgx.Rows) error {
+			var n eventqueue.Notification
+			var isLow bool
+			_, err := pgx.ForEachRow(rows, []any{&n.Event, (*[16]byte)(&n.Canvas), &isLow}, func() error {
+				found = append(found, n)
+				if isLow {
+					low[n.Event] = true
+				}
+				return nil
+			})
+			return err
+		})
 		full = len(found) == limit
 		return found, err
 	}
-	found, err := oldest(findOldestSQL, limit, without)
+	found, err := pending(find, limit, room, without)
 	if err != nil {
 		return nil, false, err
 	}
+	more := len(low) == room || full
 	taken, err = take.page(ctx, found, without, func(held []eventqueue.Notification, without []eventqueue.EventID) ([]eventqueue.Notification, error) {
-		return oldest(freeOldestSQL, len(held), without)
+		return pending(free, len(held), 0, without)
 	})
+	s.low.letGo(taken, low, more)
 	return taken, full, err
 }
+
+// shareOfLow is the part of a page that may be of low priority while the store is behind.
+const shareOfLow = 10
 
 // takeShares takes nothing while the store is not behind.
 func (s *Store) takeShares(ctx context.Context, take dueTake, limit int) (taken []eventqueue.Notification, err error) {
@@ -170,6 +221,12 @@ func (s *Store) takeShares(ctx context.Context, take dueTake, limit int) (taken 
 	if !behind {
 		return nil, nil
 	}
+	unequal, full, unequalErr := s.takePending(ctx, take, findUnequalSQL, freeUnequalSQL, limit, max(limit/shareOfLow, 1))
+	if unequalErr != nil && !refusal.Is(unequalErr) || full {
+		return unequal, unequalErr
+	}
+	defer func() { taken, err = append(unequal, taken...), outcome(len(unequal)+len(taken), unequalErr, err) }()
+	limit -= len(unequal)
 	without := s.refused.Waiting()
 	found, next, err := s.findShares(ctx, take.within, after, limit, max(limit, fewestCanvases), int64s(without))
 	if err != nil {
@@ -265,4 +322,40 @@ func (d dueTake) found(ctx context.Context, found []eventqueue.Notification) (ta
 	}
 	err = around(&d.store.refused, inTurn(found), awaited(d.await, d.store.takingPending(ctx, &taken, d.within)))
 	return taken, err
+}
+
+// LowRest implements maintenance.LowStore.
+func (s *Store) LowRest() time.Duration { return s.low.restLeft() }
+
+// waitingLowSQL: what has begun, or cannot begin, waits for no worker that is free. A worker that was killed
+// may stand there as one that has the handler until a relay has missed it.
+var waitingLowSQL = `
+SELECT e.id
+FROM (SELECT clock_timestamp() AS now) AS clock, unnest($1::bigint[]) AS gone (id) CROSS JOIN LATERAL (
+    SELECT * FROM events_v2 e WHERE e.id = gone.id OFFSET 0
+) AS e
+WHERE e.attempts = 0 AND e.locked_at IS NULL AND e.notified_at IS NOT NULL AND ` + mayrun.DueSQL("e.delay_until", "clock.now") + ` AND ` + mayrun.NotBehindSQL("e.group_state") + `
+  AND NOT ((SELECT EXISTS (SELECT FROM scheduling_rules)) AND ` + mayrun.RuledSQL("e") + `)
+  AND (e.notified_at > clock.now - interval '10 seconds' OR EXISTS (
+      SELECT FROM event_workers w
+      WHERE w.stopped_at IS NULL AND w.missed_at IS NULL AND w.handlers @> jsonb_build_array(jsonb_build_object('module', e.module, 'name', e.name))))`
+
+// lookAtLow finds out which of the events that were let go still wait, if it is time.
+func (s *Store) lookAtLow(ctx context.Context) error {
+	gone, isTime := s.low.toAsk(time.Now())
+	if !isTime {
+		return nil
+	}
+	var waiting []eventqueue.EventID
+	if len(gone) > 0 {
+		err := s.walk(ctx, waitingLowSQL, []any{int64s(gone)}, func(rows pgx.Rows) (err error) {
+			waiting, err = pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.low.found(waiting, time.Now())
+	return nil
 }

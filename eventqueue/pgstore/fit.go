@@ -25,16 +25,16 @@ const (
 // succeeds without it.
 var needs = map[Work]map[string][]string{
 	Emitting: {
-		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"},
+		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"}, "events_prioritize": {"EXECUTE"},
 		"events_v2": {
-			"INSERT (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id, by_sql)",
+			"INSERT (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id, by_sql, priority)",
 			"SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key)", "UPDATE (notified_at)",
 		},
 		"event_groups":  {"INSERT (event_id, stage, canvas_id, group_key)"},
 		"events_id_seq": {"USAGE"},
 	},
 	Working: {
-		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"}, "events_v2_emit_ending": {"EXECUTE"},
+		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"}, "events_prioritize": {"EXECUTE"}, "events_v2_emit_ending": {"EXECUTE"},
 		"events_v2": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_log": {"SELECT", "INSERT"},
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
 		"unique_keys": {"SELECT"}, "unique_heirs": {"SELECT", "INSERT"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
@@ -43,7 +43,7 @@ var needs = map[Work]map[string][]string{
 		"event_minutes": {"SELECT", "INSERT", "UPDATE"}, "events_id_seq": {"USAGE"},
 	},
 	Relaying: {
-		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"},
+		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"}, "events_prioritize": {"EXECUTE"},
 		"events_v2": {"SELECT", "INSERT", "UPDATE"}, "event_log": {"SELECT", "DELETE"},
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
 		"unique_keys": {"SELECT", "UPDATE", "DELETE"}, "unique_heirs": {"SELECT", "DELETE"}, "unique_expiries": {"SELECT", "DELETE"},

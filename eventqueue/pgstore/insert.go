@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/attributes"
+	"eventsv2/internal/priority"
 )
 
 // pendingChannel, in the schema of the queue, is notified by a commit that leaves notifications pending. The relay
@@ -24,14 +25,15 @@ const unpublishedChannel = "events_v2_unpublished"
 // lost. Programs that could not publish send an empty payload.
 const lostPayload = "lost"
 
-// wokenBy names the channels that an insert notifies. It is never nil: drivers of
+// wokenBy names the channels that an insert of events notifies. It is never nil: drivers of
 // database/sql get it as text.
-func (s *Store) wokenBy(mode eventqueue.NotifyMode) []string {
-	switch mode {
-	case eventqueue.NotifyModeRelay:
-		return []string{s.channel(pendingChannel)}
-	case eventqueue.NotifyModeLater:
+func (s *Store) wokenBy(mode eventqueue.NotifyMode, events []eventqueue.NewEvent) []string {
+	isLow := func(e eventqueue.NewEvent) bool { return e.Priority == priority.Low }
+	switch {
+	case mode == eventqueue.NotifyModeLater:
 		return []string{s.channel(pendingChannel), s.channel(unpublishedChannel)}
+	case mode == eventqueue.NotifyModeRelay || slices.ContainsFunc(events, isLow):
+		return []string{s.channel(pendingChannel)}
 	default:
 		return []string{}
 	}
@@ -42,22 +44,22 @@ const wakeSQL = `SELECT bool_and(events_v2_notify(channel, '')) FROM unnest(`
 
 // A delay counts from the database's clock; a delay_until that has passed means
 // now. An event whose notification goes out right after the commit has
-// notified_at set here, so that publishing costs no second write. Attributes and
-// parents are NULL for a batch that has none, which unnest fills up. by_sql is NULL, since programs count
+// notified_at set here, so that publishing costs no second write; one of low priority is left to
+// the relay. Attributes, parents and priorities are NULL for a batch that has none, which unnest fills up. by_sql is NULL, since programs count
 // what they emit. The
 // rows come back as they were inserted: in the order of place, and of their ids.
 const insertSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 )
-INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id, by_sql)
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id, by_sql, priority)
 SELECT canvas_id, module, name, modifier, value, due, (SELECT now FROM clock),
-    CASE WHEN $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN (SELECT now FROM clock) END,
-    attributes::jsonb, parent_id, NULL
+    CASE WHEN $8::boolean AND priority IS DISTINCT FROM 'low' AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN (SELECT now FROM clock) END,
+    attributes::jsonb, parent_id, NULL, priority::event_priority
 FROM (
     SELECT i.*, greatest(coalesce(i.until, (SELECT now FROM clock) + i.delay_us * interval '1 microsecond'), (SELECT now FROM clock)) AS due
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::bigint[])
-        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, attributes, parent_id, place)) AS input
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::bigint[], $13::text[])
+        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, attributes, parent_id, priority, place)) AS input
 ORDER BY place
 RETURNING id, notified_at IS NOT NULL AS notified, (` + wakeSQL + `$10::text[]) AS channel) AS woken`
 
@@ -69,11 +71,11 @@ const insertNowSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 )
-INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id, by_sql)
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id, by_sql, priority)
 SELECT ($1::uuid[])[handler], ($2::text[])[handler], ($3::text[])[handler], ($4::text[])[handler], value,
-    (SELECT now FROM clock), (SELECT now FROM clock), (SELECT now FROM clock WHERE $7::boolean),
-    attributes::jsonb, parent_id, NULL
-FROM unnest($5::text[], $6::int[], $9::text[], $10::bigint[]) AS i (value, handler, attributes, parent_id)
+    (SELECT now FROM clock), (SELECT now FROM clock), CASE WHEN priority IS DISTINCT FROM 'low' THEN (SELECT now FROM clock WHERE $7::boolean) END,
+    attributes::jsonb, parent_id, NULL, priority::event_priority
+FROM unnest($5::text[], $6::int[], $9::text[], $10::bigint[], $11::text[]) AS i (value, handler, attributes, parent_id, priority)
 RETURNING id, notified_at IS NOT NULL AS notified, (` + wakeSQL + `$8::text[]) AS channel) AS woken`
 
 // insertChunk is how many events one statement takes.
@@ -147,9 +149,9 @@ func (s *Store) insertArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyM
 			untils[i] = new(storableTime(e.DelayUntil))
 		}
 	}
-	texts, parents := originArgs(events)
+	texts, parents, priorities := originArgs(events)
 	return []any{canvases, modules, names, modifiers, values, untils, delays,
-		mode == eventqueue.NotifyModeSelf, eventqueue.MaxRequeue.Microseconds(), s.wokenBy(mode), texts, parents}
+		mode == eventqueue.NotifyModeSelf, eventqueue.MaxRequeue.Microseconds(), s.wokenBy(mode, events), texts, parents, priorities}
 }
 
 func isDelayed(e eventqueue.NewEvent) bool { return e.Delay != 0 || !e.DelayUntil.IsZero() }
@@ -171,14 +173,14 @@ func (s *Store) insertNowArgs(events []eventqueue.NewEvent, mode eventqueue.Noti
 		}
 		values[i], places[i] = string(e.Value), place
 	}
-	texts, parents := originArgs(events)
+	texts, parents, priorities := originArgs(events)
 	return []any{canvases, modules, names, modifiers, values, places,
-		mode == eventqueue.NotifyModeSelf, s.wokenBy(mode), texts, parents}
+		mode == eventqueue.NotifyModeSelf, s.wokenBy(mode, events), texts, parents, priorities}
 }
 
-// originArgs are the attributes and the parents of events. A list in which all are missing
-// is nil, so that it is neither made nor sent.
-func originArgs(events []eventqueue.NewEvent) (texts []*string, parents []*int64) {
+// originArgs are the attributes, the parents and the priorities of events. A list in which all are
+// missing is nil, so that it is neither made nor sent.
+func originArgs(events []eventqueue.NewEvent) (texts []*string, parents []*int64, priorities []*string) {
 	for i := range events {
 		if len(events[i].Attributes) > 0 {
 			if texts == nil {
@@ -192,8 +194,14 @@ func originArgs(events []eventqueue.NewEvent) (texts []*string, parents []*int64
 			}
 			parents[i] = new(int64(events[i].ParentID))
 		}
+		if set := priority.Stored(events[i].Priority); set != nil {
+			if priorities == nil {
+				priorities = make([]*string, len(events))
+			}
+			priorities[i] = set
+		}
 	}
-	return texts, parents
+	return texts, parents, priorities
 }
 
 // roundUpMicroseconds keeps a delay from becoming shorter by the database's

@@ -19,16 +19,17 @@ const insertOrderedSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), inserted AS (
-    INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id, by_sql)
+    INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id, by_sql, priority)
     SELECT canvas_id, module, name, modifier, value, due, (SELECT now FROM clock),
-        CASE WHEN NOT head OR $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond'
+        CASE WHEN NOT head OR $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' AND priority IS DISTINCT FROM 'low'
             THEN (SELECT now FROM clock) END,
-        CASE WHEN ordering_key = '' THEN 0 WHEN due <= (SELECT now FROM clock) THEN 1 ELSE 3 END, ordering_key, attributes::jsonb, parent_id, NULL
+        CASE WHEN ordering_key = '' THEN 0 WHEN due <= (SELECT now FROM clock) THEN 1 ELSE 3 END, ordering_key, attributes::jsonb, parent_id, NULL,
+        priority::event_priority
     FROM (
         SELECT i.*, greatest(coalesce(i.until, (SELECT now FROM clock) + i.delay_us * interval '1 microsecond'), (SELECT now FROM clock)) AS due
         FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::bigint[],
-            $13::text[], $14::boolean[])
-            WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, attributes, parent_id, ordering_key, head, place)) AS input
+            $13::text[], $14::text[], $15::boolean[])
+            WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, attributes, parent_id, priority, ordering_key, head, place)) AS input
     ORDER BY place
     RETURNING id, notified_at IS NOT NULL AS notified, canvas_id, group_state, ordering_key
 ), joined AS (
@@ -44,21 +45,22 @@ const (
 	lockKeysSQL = `SELECT events_v2_lock_keys($1::uuid[], $2::text[])`
 
 	uniqueInputSQL = `
-SELECT r.id, r.notified, NULL::boolean AS woken, r.repeats
+SELECT CASE WHEN priority IS NULL OR r.repeats THEN r.id ELSE events_prioritize(r.id, priority) END AS id,
+    r.notified, NULL::boolean AS woken, r.repeats
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::bigint[],
-    $13::text[], $14::text[], $15::int[], $16::text[], $17::bigint[])
+    $13::text[], $14::text[], $15::text[], $16::int[], $17::text[], $18::bigint[])
     WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, attributes, parent_id,
-        ordering_key, key, seconds, mode, max_wait_us, place)
+        priority, ordering_key, key, seconds, mode, max_wait_us, place)
 CROSS JOIN LATERAL `
 
 	uniqueArgumentsSQL = `(canvas_id, module, name, modifier, value, delay_us * interval '1 microsecond', until,
     attributes::jsonb, parent_id, ordering_key, key, seconds, mode, max_wait_us * interval '1 microsecond',
-    CASE WHEN $8::boolean THEN $9::bigint * interval '1 microsecond' END, $10::text[]`
+    CASE WHEN $8::boolean AND priority IS DISTINCT FROM 'low' THEN $9::bigint * interval '1 microsecond' END, $10::text[]`
 
 	insertUniqueSQL = uniqueInputSQL + `events_v2_emit_keyed` + uniqueArgumentsSQL + `) AS r ORDER BY place`
 
-	// insertEndingSQL is insertUniqueSQL in a transaction that completes the event $18. Only those who end events have the right to it.
-	insertEndingSQL = uniqueInputSQL + `events_v2_emit_ending` + uniqueArgumentsSQL + `, $18::bigint) AS r ORDER BY place`
+	// insertEndingSQL is insertUniqueSQL in a transaction that completes the event $19. Only those who end events have the right to it.
+	insertEndingSQL = uniqueInputSQL + `events_v2_emit_ending` + uniqueArgumentsSQL + `, $19::bigint) AS r ORDER BY place`
 )
 
 func hasKeys(events []eventqueue.NewEvent) bool {

@@ -42,7 +42,7 @@ SELECT (SELECT count(*) FROM woken), ARRAY(
 
 // MarkPending implements eventqueue.PendingStore.
 func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
-	return s.markPending(ctx, ids, s.wokenBy(eventqueue.NotifyModeLater))
+	return s.markPending(ctx, ids, s.wokenBy(eventqueue.NotifyModeLater, nil))
 }
 
 func (s *Store) markPending(ctx context.Context, ids []eventqueue.EventID, channels []string) error {
@@ -56,7 +56,7 @@ func (s *Store) markPending(ctx context.Context, ids []eventqueue.EventID, chann
 func (s *Store) MarkPendingOrHeld(ctx context.Context, ids []eventqueue.EventID) (held []eventqueue.EventID, err error) {
 	err = around(&s.refused, ids, func(ids []eventqueue.EventID) error {
 		var some []eventqueue.EventID
-		err := s.pool.QueryRow(ctx, markOrHeldSQL, int64s(ids), s.wokenBy(eventqueue.NotifyModeLater)).Scan(nil, &some)
+		err := s.pool.QueryRow(ctx, markOrHeldSQL, int64s(ids), s.wokenBy(eventqueue.NotifyModeLater, nil)).Scan(nil, &some)
 		if err == nil {
 			held = append(held, some...)
 		}

@@ -29,6 +29,7 @@ import (
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
+	"eventsv2/internal/priority"
 	"eventsv2/migrations"
 	"eventsv2/test/testenv"
 )
@@ -132,7 +133,7 @@ func only(_ any, err error) error { return err }
 
 func keyed(name string) eventqueue.NewEvent {
 	e := event()
-	e.Name, e.UniqueKey, e.OrderingKey, e.UniqueFor = name, name, "o", time.Hour
+	e.Name, e.UniqueKey, e.OrderingKey, e.UniqueFor, e.Priority = name, name, "o", time.Hour, priority.High
 	return e
 }
 
@@ -186,7 +187,7 @@ func TestEmittersHaveTheRightsTheyNeed(t *testing.T) {
 	}
 	sqlEmitter := r.as("sql_emitter")
 	for _, sql := range []string{
-		`SELECT events_emit('` + canvas.String() + `', 'WORKER', 'greet', '4')`,
+		`SELECT events_prioritize(events_emit('` + canvas.String() + `', 'WORKER', 'greet', '4'), 'high')`,
 		`INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES ('` + canvas.String() + `', 'WORKER', 'greet', '_', '5')`,
 		`CREATE TEMP TABLE mine (canvas_id uuid); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION send_to_outbox('canvas_id', 'M');
 		 INSERT INTO mine VALUES ('` + canvas.String() + `')`,

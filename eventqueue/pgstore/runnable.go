@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"regexp"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,6 +50,9 @@ SELECT progress.canvas_id, progress.module, progress.name,
 FROM (VALUES (1)) AS single_row LEFT JOIN progress ON true LEFT JOIN runnable ON true
 ORDER BY runnable.id`
 
+// runnablePrioritySQL has only events of the priority $7, which stand in the index events_v2_priority.
+var runnablePrioritySQL = regexp.MustCompile(`FROM events_v2 e\s+WHERE `).ReplaceAllString(runnableSQL, "${0}e.priority = $$7::event_priority AND ")
+
 // runnableMode has each search planned anew: a plan that was made while the table
 // was small would read and sort all of it when it has grown.
 const runnableMode = pgx.QueryExecModeCacheDescribe
@@ -59,8 +63,16 @@ func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []e
 	for i, canvas := range except {
 		left[i] = canvas
 	}
-	rows, err := s.pool.Query(ctx, runnableSQL, runnableMode, [16]byte(after.Canvas), after.Module, after.Name, left,
-		runnableScopes, runnableEvents)
+	return s.runnable(ctx, runnableSQL, [16]byte(after.Canvas), after.Module, after.Name, left, runnableScopes, runnableEvents)
+}
+
+// RunnablePriority implements worker.Store.
+func (s *Store) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
+	return s.runnable(ctx, runnablePrioritySQL, [16]byte(after.Canvas), after.Module, after.Name, [][16]byte{}, runnableScopes, runnableEvents, priority)
+}
+
+func (s *Store) runnable(ctx context.Context, sql string, arguments ...any) ([]eventqueue.Event, eventqueue.Scope, error) {
+	rows, err := s.pool.Query(ctx, sql, append([]any{runnableMode}, arguments...)...)
 	if err != nil {
 		return nil, eventqueue.Scope{}, err
 	}

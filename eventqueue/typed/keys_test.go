@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/typed"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -42,6 +43,38 @@ func TestAsynchronousHandlersKeepTheOrder(t *testing.T) {
 		got := slices.DeleteFunc(slices.Clone(r.calls), func(call string) bool { return !strings.HasPrefix(call, name) })
 		if !slices.Equal(got, order) {
 			t.Errorf("the handler ran %q, want %q", got, order)
+		}
+	}
+}
+
+// TestAsynchronousHandlersHaveThePriority of the event that was emitted.
+func TestAsynchronousHandlersHaveThePriority(t *testing.T) {
+	t.Parallel()
+	r := newTypedRig(t)
+	for _, name := range []string{"mail", "index"} {
+		r.ok(typed.On(r.bus, name, func(_ context.Context, e recordCreated, run *eventqueue.Run) error {
+			r.called(fmt.Sprintf("%s %s %q", name, e.ID, run.Priority))
+			return nil
+		}))
+	}
+	for _, priority := range []string{"high", "normal", "low"} {
+		r.emitTyped(typed.With(recordCreated{recordEvent: recordEvent{priority}}, func(e *eventqueue.NewEvent) { e.Priority = priority }))
+	}
+	relay := r.Relay(maintenance.RelayConfig{})
+	for _, ended := range []int{7, 9} { // the relay publishes what is of low priority: the dispatch, and then the rest
+		if _, err := relay.Pass(testenv.Context(t)); err != nil {
+			t.Fatal(err)
+		}
+		if ended == 7 {
+			r.run()
+		}
+		r.Outcomes.Await(t, machine.ExecutesToCompletion, ended)
+	}
+	for _, name := range []string{"mail", "index"} {
+		for _, call := range []string{name + ` high "high"`, name + ` normal ""`, name + ` low "low"`} {
+			if r.count(call) != 1 {
+				t.Errorf("%s was called %d times", call, r.count(call))
+			}
 		}
 	}
 }
@@ -97,7 +130,7 @@ func TestWithSetsWhatBelongsToTheEmit(t *testing.T) {
 	plain, err := r.bus.NewEvent(rig.Canvas, event)
 	r.ok(err)
 	set := eventqueue.NewEvent{Module: "M", Name: "n", Modifier: "m", Value: []byte(`1`), Delay: time.Minute, OrderingKey: "o", UniqueKey: "u", UniqueMode: "replace",
-		MaxWait: time.Hour, Attributes: map[string]string{"a": "b"}, ParentID: 7}
+		MaxWait: time.Hour, Attributes: map[string]string{"a": "b"}, ParentID: 7, Priority: "high"}
 	got, err := r.bus.NewEvent(rig.Canvas, typed.With(event, func(e *eventqueue.NewEvent) { *e = set }))
 	r.ok(err)
 	set.Canvas, set.Module, set.Name, set.Modifier, set.Value = plain.Canvas, plain.Module, plain.Name, plain.Modifier, plain.Value

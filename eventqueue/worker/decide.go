@@ -25,6 +25,8 @@ type decider struct {
 	executor *executor
 	advancer *advancer
 	forwards *forwarder
+	// sawDelay is told how long it was until each event was due that was claimed; see urgency.
+	sawDelay func(delay time.Duration)
 	// stopsSince is when the worker began to stop: when it is called first.
 	stopsSince func() time.Time
 }
@@ -91,6 +93,9 @@ func (dec *decider) claim(ctx, work context.Context, deliveries []delivery) erro
 		l := candidate{d, byID[d.Event]}
 		if l.result == nil {
 			l.result = &ClaimResult{Event: eventqueue.Event{ID: d.Event, Canvas: d.Canvas}}
+		}
+		if l.result.Facts.Claimed {
+			dec.sawDelay(l.result.Facts.Delay)
 		}
 		switch {
 		case !l.result.Facts.Claimed:

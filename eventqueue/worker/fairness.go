@@ -92,9 +92,11 @@ func (f *fairness) jittered(interval time.Duration) time.Duration {
 // isFull reports whether events wait behind those that run: a pull brought as many as were asked
 // for since the last call, or the slots are taken.
 func (f *fairness) isFull() bool {
-	full := f.runs.full(max(f.config.Concurrency*fullPercent/100, 1))
+	full := f.slotsFull()
 	return f.pulledAll.Swap(false) || full
 }
+
+func (f *fairness) slotsFull() bool { return f.runs.full(max(f.config.Concurrency*fullPercent/100, 1)) }
 
 // fairnessPass is the result of one pass.
 type fairnessPass struct {
@@ -125,15 +127,34 @@ func (f *fairness) claimOnce(ctx, work context.Context, after eventqueue.Scope) 
 		f.reserved.give(n)
 		return fairnessPass{next: after}, err
 	}
-	chosen := f.pickEvenly(events, n)
-	f.reserved.give(n - len(chosen))
-	if len(chosen) > 0 {
-		if err := f.decider.claim(ctx, work, chosen); err != nil {
-			f.reserved.give(len(chosen))
-			return fairnessPass{next: next}, err
-		}
+	claimed, err := f.claimEvenly(ctx, work, f.known(events), n)
+	if err != nil {
+		return fairnessPass{next: next}, err
 	}
-	return fairnessPass{next, len(chosen), len(chosen) == n || next != eventqueue.Scope{}}, nil
+	return fairnessPass{next, claimed, claimed == n || next != eventqueue.Scope{}}, nil
+}
+
+// known are those of the events that this worker has handlers for.
+func (f *fairness) known(events []eventqueue.Event) []eventqueue.Event {
+	return slices.DeleteFunc(events, func(e eventqueue.Event) bool {
+		_, known := f.handlers.Lookup(&e)
+		return !known
+	})
+}
+
+// claimEvenly claims events for n reserved slots, which are taken, and returns how many. It gives back
+// the other slots, and all of them after an error.
+func (f *fairness) claimEvenly(ctx, work context.Context, events []eventqueue.Event, n int) (int, error) {
+	chosen := pickEvenly(events, n)
+	f.reserved.give(n - len(chosen))
+	if len(chosen) == 0 {
+		return 0, nil
+	}
+	if err := f.decider.claim(ctx, work, chosen); err != nil {
+		f.reserved.give(len(chosen))
+		return 0, err
+	}
+	return len(chosen), nil
 }
 
 func (f *fairness) runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
@@ -142,14 +163,11 @@ func (f *fairness) runnable(ctx context.Context, after eventqueue.Scope, except 
 	return f.store.Runnable(ctx, after, except)
 }
 
-// pickEvenly takes at most n events that this worker has handlers for, one of each canvas per
-// round.
-func (f *fairness) pickEvenly(events []eventqueue.Event, n int) []delivery {
+// pickEvenly takes at most n events, one of each canvas per round.
+func pickEvenly(events []eventqueue.Event, n int) []delivery {
 	byCanvas := map[eventqueue.CanvasID][]delivery{}
 	for _, e := range events {
-		if _, known := f.handlers.Lookup(&e); known {
-			byCanvas[e.Canvas] = append(byCanvas[e.Canvas], unnotified(&e))
-		}
+		byCanvas[e.Canvas] = append(byCanvas[e.Canvas], unnotified(&e))
 	}
 	canvases := slices.SortedFunc(maps.Keys(byCanvas), func(a, b eventqueue.CanvasID) int { return slices.Compare(a[:], b[:]) })
 	var chosen []delivery

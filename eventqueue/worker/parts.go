@@ -32,6 +32,7 @@ type parts struct {
 	config     *Config
 	puller     *puller
 	fairness   *fairness
+	urgency    *urgency
 	advancer   *advancer
 	executor   *executor
 	rates      *rateStage
@@ -69,6 +70,8 @@ func newParts(d deps) *parts {
 	pulledAll := new(atomic.Bool)
 	p.puller = &puller{d.part, d.receiver, releaser, decider, pulledAll}
 	p.fairness = &fairness{part: d.part, handlers: d.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
+	p.urgency = &urgency{part: d.part, fairness: p.fairness, behind: new(atomic.Bool)}
+	decider.sawDelay = p.urgency.sawDelay
 	p.completer = &completer{part: d.part, reporter: reporter, releaser: releaser, runs: runs, completions: completions, advanced: advanced,
 		minutes: minutes.Of(d.queue), large: make(chan struct{}, 1), hook: p.executor.hook}
 	store, _ := d.renewer.(slotStore)
@@ -122,6 +125,7 @@ func (p *parts) run(ctx, base context.Context) {
 		receivers.Go(func() { p.puller.receive(ctx, base) })
 	}
 	receivers.Go(func() { p.fairness.run(ctx, base) })
+	receivers.Go(func() { p.urgency.run(ctx, base) })
 	receivers.Go(func() { p.advancer.dispatchAdvanced(ctx, base) })
 	receivers.Go(func() { p.puller.decider.suspects.run(ctx, p.puller.decider.claimContext) })
 	writers.Go(func() { p.completer.complete(write) })

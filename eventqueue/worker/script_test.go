@@ -367,6 +367,11 @@ func (s *script) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []e
 	return ids, nil
 }
 
+// RunnablePriority finds nothing.
+func (s *script) RunnablePriority(context.Context, string, eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
+	return nil, eventqueue.Scope{}, nil
+}
+
 // Runnable finds nothing.
 func (s *script) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
 	return nil, eventqueue.Scope{}, nil

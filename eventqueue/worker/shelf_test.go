@@ -87,6 +87,10 @@ func (*shelf) Renew(_ context.Context, claims []worker.Claim) (written worker.Wr
 	return written, nil
 }
 
+func (*shelf) RunnablePriority(context.Context, string, eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
+	return nil, eventqueue.Scope{}, nil
+}
+
 func (*shelf) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
 	return nil, eventqueue.Scope{}, nil
 }

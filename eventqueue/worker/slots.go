@@ -17,9 +17,17 @@ type slots struct {
 	enough int           // worth a statement
 	taking chan struct{} // held by the goroutine that may take next
 
-	mu    sync.Mutex
-	free  int
-	freed chan struct{} // closed when slots come back; nil when no goroutine waits
+	mu        sync.Mutex
+	free      int
+	freed     chan struct{} // closed when slots come back; nil when no goroutine waits
+	next      *nextTaker    // that gets the next ones; nil when there is none
+	tookFirst bool          // the last taker of takeNext went before others
+}
+
+// nextTaker waits in takeNext.
+type nextTaker struct {
+	most int
+	took chan int // has room for what it gets
 }
 
 func newSlots(n int) *slots {
@@ -83,6 +91,49 @@ func (s *slots) takeNow(most, enough int) (int, <-chan struct{}) {
 	return 0, s.freed
 }
 
+// takeNext is take for one that goes before those who wait, every other time: so these get slots as well.
+// It is for one goroutine.
+func (s *slots) takeNext(ctx context.Context, most int) (n int, err error) {
+	s.mu.Lock()
+	if s.tookFirst = !s.tookFirst; !s.tookFirst {
+		s.mu.Unlock()
+		return s.take(ctx, most)
+	}
+	next := &nextTaker{most, make(chan int, 1)}
+	s.next = next
+	s.serveNext()
+	s.mu.Unlock()
+	select {
+	case n = <-next.took:
+	case <-ctx.Done():
+		s.mu.Lock()
+		served := s.next != next
+		s.next = nil
+		s.mu.Unlock()
+		if served {
+			s.put(<-next.took)
+		}
+		return 0, ctx.Err()
+	}
+	if s.bound == nil {
+		return n, nil
+	}
+	allowed, err := s.bound.take(ctx, n)
+	s.put(n - allowed)
+	return allowed, err
+}
+
+// serveNext gives free slots to the one that goes before others. mu is held.
+func (s *slots) serveNext() {
+	if s.next == nil || s.free == 0 {
+		return
+	}
+	n := min(s.free, s.next.most)
+	s.free -= n
+	s.next.took <- n
+	s.next = nil
+}
+
 // tryTake takes free slots, up to most, except for some that it leaves, without waiting. Of a
 // bounded worker it takes none.
 func (s *slots) tryTake(most, leave int) int {
@@ -126,6 +177,7 @@ func (s *slots) put(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += n
+	s.serveNext()
 	if s.freed != nil {
 		close(s.freed)
 		s.freed = nil

@@ -177,6 +177,9 @@ type Store interface {
 	// when there are no more.
 	Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) (events []eventqueue.Event, next eventqueue.Scope, err error)
 
+	// RunnablePriority is Runnable for the events of one priority, high or low.
+	RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope) (events []eventqueue.Event, next eventqueue.Scope, err error)
+
 	// Advance adds the events that arrived to the ordering groups of their OrderingKeys and of the
 	// limits that apply to them. The events that left, which are not running and cannot run now,
 	// lose their places under limits. It returns the events that may run by that, which the caller

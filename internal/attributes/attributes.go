@@ -63,15 +63,16 @@ func Decode(text []byte) map[string]string {
 	return attributes
 }
 
-// OriginSQL is the expression for the parent, the keys and the attributes of an event e in one text, which
+// OriginSQL is the expression for the parent, the keys, the priority and the attributes of an event e in one text, which
 // DecodeOrigin reads; NULL for an event that has none of them, as most have. No key has a control character.
-const OriginSQL = `CASE WHEN e.attributes IS NOT NULL OR e.parent_id IS NOT NULL OR e.unique_key IS NOT NULL OR e.ordering_key <> ''
-        THEN concat(e.parent_id, chr(31), e.ordering_key, chr(31), e.unique_key, chr(31), e.attributes) END`
+const OriginSQL = `CASE WHEN e.attributes IS NOT NULL OR e.parent_id IS NOT NULL OR e.unique_key IS NOT NULL OR e.priority IS NOT NULL OR e.ordering_key <> ''
+        THEN concat(e.parent_id, chr(31), e.ordering_key, chr(31), e.unique_key, chr(31), e.priority, chr(31), e.attributes) END`
 
 // Origin is what an event has from its emitter beside its value.
 type Origin struct {
 	Parent                 int64 // 0 for none
 	OrderingKey, UniqueKey string
+	Priority               string // "" for normal
 	Attributes             map[string]string
 }
 
@@ -80,12 +81,12 @@ func DecodeOrigin(text []byte) (o Origin) {
 	if len(text) == 0 { // as nearly always
 		return o
 	}
-	parts := bytes.SplitN(text, []byte{31}, 4)
-	if len(parts) < 4 {
+	parts := bytes.SplitN(text, []byte{31}, 5)
+	if len(parts) < 5 {
 		return o
 	}
 	o.Parent, _ = strconv.ParseInt(string(parts[0]), 10, 64) // 0 if there is none
-	o.OrderingKey, o.UniqueKey, o.Attributes = string(parts[1]), string(parts[2]), Decode(parts[3])
+	o.OrderingKey, o.UniqueKey, o.Priority, o.Attributes = string(parts[1]), string(parts[2]), string(parts[3]), Decode(parts[4])
 	return o
 }
 

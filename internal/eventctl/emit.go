@@ -15,6 +15,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/internal/keymode"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/priority"
 	"eventsv2/internal/setup"
 )
 
@@ -28,6 +29,7 @@ type emitFlags struct {
 	uniqueFor         time.Duration
 	maxWait           time.Duration
 	orderingKey       string
+	priority          string
 	attributes        []string
 	file              string
 	silent            bool
@@ -41,9 +43,9 @@ func emitCommand(p *program) *cobra.Command {
 		Long: "Write events and publish their notifications. A file has one JSON object on each line:\n\n" +
 			`  {"canvas_id": …, "module": …, "name": …, "modifier": …, "value": …}` + "\n\n" +
 			"and may add \"delay\" (as in 90s) or \"delay_until\" (RFC 3339), \"unique_key\" with or without\n" +
-			"\"unique_for\" (as in 24h), \"unique_mode\" and \"max_wait\", \"ordering_key\", and \"attributes\", an object\n" +
-			"of strings. All lines are checked before the first is written; then they are emitted 1,000 at a\n" +
-			"time. Handlers see values byte for byte.",
+			"\"unique_for\" (as in 24h), \"unique_mode\" and \"max_wait\", \"ordering_key\", \"priority\" (high, normal or\n" +
+			"low), and \"attributes\", an object of strings. All lines are checked before the first is written;\n" +
+			"then they are emitted 1,000 at a time. Handlers see values byte for byte.",
 		Example: "  eventctl emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --value '{\"order\": 1}'\n" +
 			"  eventctl emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --value @order.json --delay 5m\n" +
 			"  eventctl emit --file events.ndjson",
@@ -71,10 +73,11 @@ func (f *emitFlags) add(cmd *cobra.Command) {
 	addChoice(cmd, &f.uniqueMode, "unique-mode", "", "with --unique-key: for how long the key stands for an event, or replace one that waits", keymode.Modes()...)
 	flags.DurationVar(&f.maxWait, "max-wait", 0, "with --unique-mode replace: put the event off for this `duration` at most")
 	flags.StringVar(&f.orderingKey, "ordering-key", "", "run it after those of the canvas with the same `key`, one at a time")
+	addChoice(cmd, &f.priority, "priority", "", "which events go first while workers are behind", priority.All()...)
 	addAttributes(cmd, &f.attributes, "an attribute, as `key=value`; may be repeated")
 	flags.StringVar(&f.file, "file", "", "emit the events of this `file`; - is standard input")
 	addSilent(cmd, &f.silent)
-	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until", "unique-key", "unique-for", "unique-mode", "max-wait", "ordering-key", "attribute"} {
+	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until", "unique-key", "unique-for", "unique-mode", "max-wait", "ordering-key", "priority", "attribute"} {
 		cmd.MarkFlagsMutuallyExclusive("file", name)
 	}
 	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
@@ -181,7 +184,7 @@ func (p *program) event(f *emitFlags, config setup.Config) (event eventqueue.New
 		return event, err
 	}
 	event = eventqueue.NewEvent{Canvas: canvas, Module: f.scope.module, Name: f.scope.name, Modifier: f.modifier,
-		UniqueKey: f.uniqueKey, UniqueMode: f.uniqueMode, UniqueFor: f.uniqueFor, MaxWait: f.maxWait, OrderingKey: f.orderingKey}
+		UniqueKey: f.uniqueKey, UniqueMode: f.uniqueMode, UniqueFor: f.uniqueFor, MaxWait: f.maxWait, OrderingKey: f.orderingKey, Priority: f.priority}
 	if f.given("unique-key") && f.uniqueKey == "" {
 		return event, errors.New("--unique-key is empty: leave it out for an event that may be repeated")
 	}
@@ -190,6 +193,9 @@ func (p *program) event(f *emitFlags, config setup.Config) (event eventqueue.New
 	}
 	if f.given("ordering-key") && f.orderingKey == "" {
 		return event, errors.New("--ordering-key is empty: leave it out for an event that may run beside all others")
+	}
+	if f.given("priority") && f.priority == "" {
+		return event, errors.New("--priority is empty: leave it out for an event of normal priority")
 	}
 	if event.Attributes, err = parseAttributes(f.attributes); err != nil {
 		return event, err

@@ -26,7 +26,7 @@ func seedFacts(c *cli) {
 	c.t.Helper()
 	seed(c)
 	c.counted()
-	c.exec(`UPDATE events_v2 SET attributes = '{"user":"ada"}', parent_id = 1, ordering_key = 'k', group_state = 3, claim_id = (7::bigint << 31) + 5 WHERE id = 4`)
+	c.exec(`UPDATE events_v2 SET attributes = '{"user":"ada"}', parent_id = 1, ordering_key = 'k', priority = 'high', group_state = 3, claim_id = (7::bigint << 31) + 5 WHERE id = 4`)
 	c.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, reason, actor, enqueued_at, created_at) VALUES
 		(104, $1, 'WORKER', 'greet', '_', '4', 'CANCELLED', 0, 0, 'a duplicate', 'ann', now() - interval '1 h', now() - interval '30 min')`, canvasA)
 	c.exec(`INSERT INTO event_workers (number, host, pid, version, handlers, started_at, stopped_at, slots, busy, hung, oldest_since) VALUES

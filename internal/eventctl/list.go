@@ -10,6 +10,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/priority"
 	"eventsv2/internal/view"
 )
 
@@ -38,7 +39,7 @@ func stateMeanings() string {
 }
 
 func listCommand(p *program) *cobra.Command {
-	var state string
+	var state, ofPriority string
 	var pairs []string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -50,6 +51,7 @@ func listCommand(p *program) *cobra.Command {
 	}
 	flags, page := addFilter(cmd), addPage(cmd)
 	addChoice(cmd, &state, "state", "", "only events in this `state`", eventStates()...)
+	addChoice(cmd, &ofPriority, "priority", "", "only events of this `priority`", priority.All()...)
 	addAttributes(cmd, &pairs, "only events with this attribute, as `key=value`; several: with all of them")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		filter, err := flags.filter()
@@ -61,6 +63,12 @@ func listCommand(p *program) *cobra.Command {
 				return err
 			}
 		}
+		if cmd.Flags().Changed("priority") {
+			if err := checkChoice("priority", ofPriority, priority.All()...); err != nil {
+				return err
+			}
+		}
+		filter.Priority = strings.ToLower(ofPriority)
 		if err := page.check(); err != nil {
 			return err
 		}

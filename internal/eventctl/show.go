@@ -70,7 +70,7 @@ func (p *program) showEvent(e view.Event, canvasName string, shown inspect.Shown
 	if s := e.Progress; s != nil {
 		rows = append(rows, factRows("progress", strings.TrimSuffix(fmt.Sprintf("%d %%, %s", s.Percent(), s.Note), ", ")+", reported "+e.When(&s.At))...)
 	}
-	rows = append(rows, factRows("key", e.OrderingKey, "cancelled by", e.Actor, "reason", e.Reason)...)
+	rows = append(rows, factRows("key", e.OrderingKey, "priority", e.Priority, "cancelled by", e.Actor, "reason", e.Reason)...)
 	return p.write(doc, func(w io.Writer) {
 		printing.Table(w, append(rows, originRows(e)...))
 		writeAttempts(w, attempts)

@@ -37,6 +37,7 @@ type Event struct {
 
 	OrderingKey string     `json:"ordering_key,omitempty"`
 	UniqueKey   string     `json:"unique_key,omitempty" doc:"Under which it was emitted."`
+	Priority    string     `json:"priority,omitempty" doc:"high or low; absent of one of normal priority, and of one that has ended."`
 	Retries     int        `json:"retries" doc:"How many of its runs have failed."`
 	Attempts    int32      `json:"attempts" doc:"How often it has been claimed."`
 	ClaimID     string     `json:"claim_id,omitempty" doc:"Number of the last claim, which its worker logs: a text, as many readers of JSON keep 53 bits of a number."`
@@ -73,7 +74,7 @@ func eventOf(e eventqueue.Event) Event {
 		e.Value = nil
 	}
 	return Event{EncryptedWith: int64(key), ID: e.ID, Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: JSONValue(e.Value), Attributes: e.Attributes,
-		ParentID: e.ParentID, Original: operate.OriginalOf(e.Attributes), Retries: e.Retries, EnqueuedAt: e.EnqueuedAt.UTC()}
+		Priority: e.Priority, ParentID: e.ParentID, Original: operate.OriginalOf(e.Attributes), Retries: e.Retries, EnqueuedAt: e.EnqueuedAt.UTC()}
 }
 
 // EventOf is an event in the queue.

@@ -34,10 +34,10 @@ BEGIN
             CONTINUE WHEN role = 'queue_cron' AND f::text ~ 'events_v2_emit_ending';
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', f, role);
         END LOOP;
-        IF f::text ~ 'events_(emit|mistake|depth|key_of_row)|send_to_outbox|events_v2_(tables|channel|notify|emit_keyed)' THEN
+        IF f::text ~ 'events_(emit|prioritize|mistake|depth|key_of_row)|send_to_outbox|events_v2_(tables|channel|notify|emit_keyed)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_sql_emitter', f);
         END IF;
-        IF f::text ~ 'events_v2_(emit_keyed|lock_keys)' THEN
+        IF f::text ~ 'events_(v2_emit_keyed|v2_lock_keys|prioritize)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_emitter', f);
         END IF;
         IF f::text ~ 'events_v2_(group_key|needs_read_committed|max_running|channel|notify|queue_id|runnable|room|rate_room)' THEN
@@ -58,7 +58,7 @@ GRANT USAGE ON SEQUENCE events_id_seq TO queue_sql_emitter;
 
 -- Emitting with the library. UPDATE of notified_at is for notifications that could not
 -- be published. It reads no value; it sets no lock and no count, and admits no event to a group.
-GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id, by_sql)
+GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id, by_sql, priority)
     ON events_v2 TO queue_emitter;
 GRANT SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at) ON events_v2 TO queue_emitter;
 GRANT USAGE ON SEQUENCE events_id_seq TO queue_emitter;

@@ -101,13 +101,6 @@ var emit = []mutant{
 		new:    "p.down = p.down || err != nil\n",
 	},
 	{
-		name:   "a-repeat-is-counted-as-emitted",
-		breaks: "I14",
-		file:   "eventqueue/queue.go",
-		old:    `!row.Repeat && !yield(`,
-		new:    `row.ID > 0 && !yield(`,
-	},
-	{
 		name:   "published-after-a-rollback",
 		breaks: "I1",
 		file:   "eventqueue/tx.go",

@@ -153,7 +153,7 @@ var migrations = []mutant{
 		name:   "emitter-may-forge-claims",
 		breaks: "I4",
 		file:   "migrations/roles/roles.sql",
-		old:    "GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id, by_sql)\n    ON",
+		old:    "GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id, by_sql, priority)\n    ON",
 		new:    "GRANT INSERT\n    ON",
 	},
 	{

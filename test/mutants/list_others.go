@@ -66,13 +66,6 @@ var others = []mutant{
 		new:    `t.filter(), t.after, 1<<62, pageSize`,
 	},
 	{
-		name:   "ages-grow-after-the-count",
-		breaks: "I16",
-		file:   "eventqueue/operate/operationsrun.go",
-		old:    `f.OlderThan += t.age`,
-		new:    `f.OlderThan += 0 * t.age`,
-	},
-	{
 		name:   "unpause-with-a-limit",
 		breaks: "I13",
 		file:   "eventqueue/operate/rules.go",

@@ -62,8 +62,8 @@ var pgstoreends = []mutant{
 		name:   "far-off-event-counts-as-notified",
 		breaks: "I2 I13",
 		file:   "eventqueue/pgstore/insert.go",
-		old:    `AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN`,
-		new:    `AND $9::bigint IS NOT NULL THEN`,
+		old:    `'low' AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN`,
+		new:    `'low' AND $9::bigint IS NOT NULL THEN`,
 	},
 	{
 		name:   "attributes-of-a-batch-go-to-the-first",
@@ -78,5 +78,12 @@ var pgstoreends = []mutant{
 		file:   "migrations/00011_keys.sql",
 		old:    `DO UPDATE SET event_id = k.event_id WHERE false`,
 		new:    `DO NOTHING`,
+	},
+	{
+		name:   "low-priority-is-notified-at-once",
+		breaks: "I20",
+		file:   "eventqueue/pgstore/insert.go",
+		old:    `CASE WHEN priority IS DISTINCT FROM 'low' THEN (SELECT now FROM clock WHERE $7::boolean) END`,
+		new:    `(SELECT now FROM clock WHERE $7::boolean)`,
 	},
 }

@@ -240,4 +240,18 @@ var pgstorepending = []mutant{
 		old:    `AND NOT EXISTS (SELECT FROM unique_expiries u WHERE`,
 		new:    `AND NOT EXISTS (SELECT FROM unique_expiries u WHERE false AND`,
 	},
+	{
+		name:   "high-priority-waits-behind-a-backlog-of-the-relay",
+		breaks: "I20",
+		file:   "eventqueue/pgstore/due.go",
+		old:    `findUnequalSQL = pendingSQL("", highPending, lowPending)`,
+		new:    `findUnequalSQL = pendingSQL("", lowPending)`,
+	},
+	{
+		name:   "low-priority-goes-all-at-once",
+		breaks: "I20",
+		file:   "eventqueue/pgstore/low.go",
+		old:    `max(l.most-len(l.gone), 0)`,
+		new:    `eventqueue.MaxPublish`,
+	},
 }

@@ -3,13 +3,6 @@ package main
 // pgstorewrites change claims and completions.
 var pgstorewrites = []mutant{
 	{
-		name:   "turns-judge-by-the-default",
-		breaks: "I4",
-		file:   "eventqueue/pgstore/advance.go",
-		old:    "THEN ` + mayrun.ValidForSQL + ` END",
-		new:    `THEN interval '1 minute' END`,
-	},
-	{
 		name:   "walk-reads-all-groups-for-each",
 		breaks: "I12 I20",
 		file:   "eventqueue/pgstore/advance.go",

@@ -31,13 +31,6 @@ var relay = []mutant{
 		new:    `for more := false; more && err == nil;`,
 	},
 	{
-		name:   "relay-searches-one-page",
-		breaks: "I2 I13",
-		file:   "eventqueue/maintenance/sweep.go",
-		old:    "\tw.after = swept.Next\n",
-		new:    "\tw.after = 0\n",
-	},
-	{
 		name:   "walk-rests-after-due-work",
 		breaks: "I2 I20",
 		file:   "eventqueue/maintenance/sweep.go",

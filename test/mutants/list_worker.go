@@ -317,4 +317,18 @@ var worker = []mutant{
 		old:    `case ctx.Err() != nil: //`,
 		new:    `case ctx.Err() != nil && value == nil: //`,
 	},
+	{
+		name:   "low-priority-starves-beside-a-backlog",
+		breaks: "I15",
+		file:   "eventqueue/worker/urgency.go",
+		old:    `look%lowEvery == 0`,
+		new:    `look < 0`,
+	},
+	{
+		name:   "worker-that-keeps-up-looks-for-priorities",
+		breaks: "I12",
+		file:   "eventqueue/worker/urgency.go",
+		old:    `delay < -behindAfter`,
+		new:    `delay < behindAfter`,
+	},
 }

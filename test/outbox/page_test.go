@@ -36,7 +36,8 @@ func TestDocumentedSQLRuns(t *testing.T) {
 	for _, sql := range blocks(t, "sql") {
 		r.exec(conn, strings.NewReplacer("TO shop", "TO CURRENT_USER", "DATABASE shop", "DATABASE "+database).Replace(sql))
 	}
-	r.wants(conn, `WORKER/order_placed/_ {"cart": 17}`, `WORKER/remind/_ {"cart": 17}`, `WORKER/order_placed/_ {"cart": 17}`, `WORKER/order_placed/_ {"cart": 18}`)
+	r.wants(conn, `WORKER/order_placed/_ {"cart": 17}`, `WORKER/remind/_ {"cart": 17}`, `WORKER/order_placed/_ {"cart": 17}`, `WORKER/rebuild_index/_ {"part": 3}`,
+		`WORKER/order_placed/_ {"cart": 18}`)
 	r.exec(conn, `INSERT INTO person (tenant_id, name) VALUES ('`+tenant+`', 'john')`)
 	r.exec(conn, `UPDATE person SET name = 'alice'`)
 	john, alice := `{"id":1,"tenant_id":"T","name":"john"}`, `{"id":1,"tenant_id":"T","name":"alice"}`

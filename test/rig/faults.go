@@ -168,6 +168,15 @@ func (s *FaultyStore) Runnable(ctx context.Context, after eventqueue.Scope, exce
 	return events, next, err
 }
 
+// RunnablePriority is that of the store.
+func (s *FaultyStore) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope) (events []eventqueue.Event, next eventqueue.Scope, err error) {
+	events, err = do(ctx, s, OpRunnable, func() ([]eventqueue.Event, error) {
+		events, next, err = s.Store.RunnablePriority(ctx, priority, after)
+		return events, err
+	})
+	return events, next, err
+}
+
 // TakeDue is that of the store. What it takes is unanswered for as long as the answer is lost.
 func (s *FaultyStore) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	var answered []func(error)

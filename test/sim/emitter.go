@@ -40,6 +40,9 @@ func (p *process) emitSome(ctx context.Context, d dice) int {
 	events := make([]eventqueue.NewEvent, count)
 	for i := range events {
 		events[i] = p.draw(d)
+		if p.w.priorities {
+			p.w.drawPriority(d, &events[i])
+		}
 	}
 	// What fails is not tried again: whether it was committed is the history's to
 	// say.

@@ -6,6 +6,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/keymode"
+	"eventsv2/internal/priority"
 )
 
 // drawFeatures draws what a seed has beside the plain queue. Its dice are its own.
@@ -27,6 +28,7 @@ func (w *world) drawFeatures() {
 	w.modes = d.chance(0.4)
 	w.grids = d.chance(0.4)
 	w.publishes = d.chance(0.4)
+	w.priorities = d.chance(0.4)
 }
 
 // uniqueKeys are those of some of the events.
@@ -47,6 +49,17 @@ func drawMode(d dice, e *eventqueue.NewEvent) {
 		e.UniqueKey += " of " + e.OrderingKey
 	}
 	e.MaxWait = d.between(time.Second, 30*time.Second)
+}
+
+// drawPriority gives some events a priority.
+func (w *world) drawPriority(d dice, e *eventqueue.NewEvent) {
+	if d.chance(0.5) {
+		return
+	}
+	e.Priority = []string{priority.High, priority.Low}[d.IntN(2)]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults["event of "+e.Priority+" priority"]++
 }
 
 // insertRows writes rows with nothing but SQL, with whatever values the table lets in.

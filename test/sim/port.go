@@ -121,6 +121,19 @@ func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []ev
 	return onlyIf(events, err), onlyIf(next, err), err
 }
 
+// RunnablePriority implements worker.Store.
+func (s *port) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope) (events []eventqueue.Event, next eventqueue.Scope, err error) {
+	err = s.do(ctx, "RunnablePriority", fmt.Sprint(priority, after), func() (string, error) {
+		events, next, err = s.db.RunnablePriority(ctx, priority, after)
+		events = s.p.w.aloneOf(events)
+		return fmt.Sprint(idsOf(events, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
+	})
+	return onlyIf(events, err), onlyIf(next, err), err
+}
+
+// LowRest implements maintenance.LowStore.
+func (s *port) LowRest() time.Duration { return s.db.LowRest() }
+
 // Advance implements worker.Store.
 func (s *port) Advance(ctx context.Context, left, arrived []eventqueue.EventID) (advanced []eventqueue.Event, err error) {
 	err = s.do(ctx, "Advance", fmt.Sprint(left, arrived), func() (string, error) {

@@ -44,6 +44,7 @@ type world struct {
 	published                             outsideStore
 	swept                                 bool        // everything is to be cleaned up, in the end
 	modes                                 bool        // keys that stand for an event while it waits
+	priorities                            bool        // some events are of high priority, and some of low
 	changes                               bool        // waiting events are cancelled, edited and tried now
 	lastSilence                           bool        // nothing but silence, after the attack
 	refuses                               bool        // the database refuses to write some rows
