@@ -13,19 +13,19 @@ import (
 
 // recordSQL is a part of a fenced statement: it records the failed attempts of the rows that ended
 // has written, and deletes the oldest of each event, so that worker.MaxAttempts are left. durations,
-// errors and stacks are parameters; a run without a duration is not recorded, and a batch without any
+// errors, stacks and logs are parameters; a run without a duration is not recorded, and a batch without any
 // failure writes nothing. Only the holder of an event writes its attempts.
 //
 // After a crash that lost commits (synchronous_commit = off) a number may come a second
 // time: the newer attempt replaces the older one.
-func recordSQL(durations, errors, stacks string) string {
+func recordSQL(durations, errors, stacks, logs string) string {
 	return fmt.Sprintf(`, recorded AS (
-    INSERT INTO event_attempts (event_id, attempt, canvas_id, started_at, duration, worker, error, stack)
-    SELECT ended.id, ended.attempts, ended.canvas_id, clock.now - failed.duration, failed.duration, `+workerSQL+`, failed.error, failed.stack
-    FROM clock CROSS JOIN ended JOIN unnest($1::bigint[], %s::interval[], %s::text[], %s::text[]) AS failed (id, duration, error, stack) ON failed.id = ended.id
+    INSERT INTO event_attempts (event_id, attempt, canvas_id, started_at, duration, worker, error, stack, run_log)
+    SELECT ended.id, ended.attempts, ended.canvas_id, clock.now - failed.duration, failed.duration, `+workerSQL+`, failed.error, failed.stack, failed.run_log
+    FROM clock CROSS JOIN ended JOIN unnest($1::bigint[], %s::interval[], %s::text[], %s::text[], %s::text[]) AS failed (id, duration, error, stack, run_log) ON failed.id = ended.id
     WHERE failed.duration IS NOT NULL
     ON CONFLICT (event_id, attempt) DO UPDATE SET canvas_id = excluded.canvas_id, started_at = excluded.started_at,
-        duration = excluded.duration, worker = excluded.worker, error = excluded.error, stack = excluded.stack
+        duration = excluded.duration, worker = excluded.worker, error = excluded.error, stack = excluded.stack, run_log = excluded.run_log
     RETURNING event_id, attempt
 ), outdated AS (
     DELETE FROM event_attempts a WHERE a.ctid = ANY (ARRAY(
@@ -33,7 +33,7 @@ func recordSQL(durations, errors, stacks string) string {
             SELECT o.ctid AS version FROM event_attempts o
             WHERE o.event_id = recorded.event_id AND o.attempt <> recorded.attempt
             ORDER BY o.attempt DESC OFFSET %d) AS older))
-)`, durations, errors, stacks, worker.MaxAttempts-1)
+)`, durations, errors, stacks, logs, worker.MaxAttempts-1)
 }
 
 // workerSQL is the number of the worker that had claimed a row of ended; NULL: it is not known.

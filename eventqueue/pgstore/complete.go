@@ -76,20 +76,20 @@ var deleteAndLogSQL = `, ended AS (
     DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*
 ), logged AS (
     INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id, reason,
-        actor, duration, worker, unique_key, result)
+        actor, duration, worker, unique_key, result, run_log)
     SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at,
         nullif(ordering_key, ''), attributes, parent_id, CASE status WHEN 'CANCELLED' THEN nullif((cancellation).reason, '') ELSE reason END,
-        CASE status WHEN 'CANCELLED' THEN nullif((cancellation).actor, '') END, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END, unique_key, result
-    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[], $10::interval[], $11::text[]) AS how (id, status, last_error, reason, duration, result) USING (id)
+        CASE status WHEN 'CANCELLED' THEN nullif((cancellation).actor, '') END, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END, unique_key, result, run_log
+    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[], $10::interval[], $11::text[], $12::text[]) AS how (id, status, last_error, reason, duration, result, run_log) USING (id)
     WHERE status IS NOT NULL
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at,
         ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
-        reason = excluded.reason, actor = excluded.actor, duration = excluded.duration, worker = excluded.worker, unique_key = excluded.unique_key, result = excluded.result
+        reason = excluded.reason, actor = excluded.actor, duration = excluded.duration, worker = excluded.worker, unique_key = excluded.unique_key, result = excluded.result, run_log = excluded.run_log
 )`
 
-var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6", "$9")
+var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6", "$9", "$12")
 
 var deleteAndLog = fenced(deleteLogAndRecordSQL)
 
@@ -133,12 +133,12 @@ WHERE ` + someLeftSQL + ` AND EXISTS (SELECT FROM events_v2 e WHERE ` + mineSQL 
 )
 
 var reschedule = fenced(rescheduleSQL + rescheduleDelaySQL + rescheduleNotifySQL + `
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[]) AS how (id, failed, delay, snoozed, company)` + rescheduledSQL + recordSQL("$9", "$10", "$12")).and(cancelledSQL)
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[]) AS how (id, failed, delay, snoozed, company)` + rescheduledSQL + recordSQL("$9", "$10", "$12", "$13")).and(cancelledSQL)
 
 // rescheduleLimited is for batches with an event that a rate limit puts off.
 var rescheduleLimited = fenced(rescheduleSQL + tooLateSQL + ` THEN clock.now` + rescheduleDelaySQL + tooLateSQL + ` THEN NULL` + rescheduleNotifySQL + `,
         limited_attempt = CASE WHEN how.limited THEN ` + limitedAttemptSQL + ` ELSE e.limited_attempt END
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[], $13::boolean[]) AS how (id, failed, delay, snoozed, company, limited)` + rescheduledSQL + recordSQL("$9", "$10", "$12")).and(cancelledSQL)
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[], $14::boolean[]) AS how (id, failed, delay, snoozed, company, limited)` + rescheduledSQL + recordSQL("$9", "$10", "$12", "$13")).and(cancelledSQL)
 
 // Complete implements worker.Store: at most two statements, and one more for events
 // in ordering groups, in one round trip and one transaction. A *refusal.Error beside the
@@ -323,9 +323,9 @@ func deletion(written *worker.WriteResult, completions []worker.Completion, reta
 		}
 	}
 	if stamps {
-		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed, results)
+		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed, results, logsOf(completions))
 	}
-	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed, results)
+	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed, results, logsOf(completions))
 }
 
 // leavesTraces reports whether the end of an event is written down even where completed events are not kept.
@@ -345,6 +345,21 @@ func stacksOf(completions []worker.Completion) (stacks []*string) {
 		stacks[i] = &completions[i].Stack
 	}
 	return stacks
+}
+
+// logsOf are what the runs have logged that completed their events or failed; nil: none has logged anything.
+func logsOf(completions []worker.Completion) (logs []*string) {
+	for i := range completions {
+		switch completion := &completions[i]; {
+		case completion.RunLog == "":
+		case completion.Label == machine.ExecutesToCompletion, completion.Label == machine.RetryAllowed, completion.Label == machine.RetryTooMany, completion.Label == machine.FailedForGood:
+			if logs == nil {
+				logs = make([]*string, len(completions))
+			}
+			logs[i] = &completion.RunLog
+		}
+	}
+	return logs
 }
 
 func rescheduling(written *worker.WriteResult, completions []worker.Completion) query {
@@ -367,7 +382,7 @@ func rescheduling(written *worker.WriteResult, completions []worker.Completion) 
 		}
 	}
 	if limits {
-		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions), limited)
+		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions), logsOf(completions), limited)
 	}
-	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions))
+	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions), logsOf(completions))
 }

@@ -40,7 +40,7 @@ WITH clock AS MATERIALIZED (
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = NULL, created_at = excluded.created_at,
         ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
-        reason = excluded.reason, actor = excluded.actor, unique_key = excluded.unique_key, result = NULL, duration = NULL, worker = NULL
+        reason = excluded.reason, actor = excluded.actor, unique_key = excluded.unique_key, result = NULL, run_log = NULL, duration = NULL, worker = NULL
 ), stamped AS (
     INSERT INTO unique_expiries (event_id, unique_seconds, expires_at)
     SELECT id, unique_seconds, clock.now + unique_seconds * interval '1 second'

@@ -53,7 +53,7 @@ func (x *execution) alreadyCompleted() error {
 const busyWait = 5 * time.Millisecond
 
 func (x *execution) complete(ctx context.Context, db eventqueue.DB) error {
-	completions := []Completion{{Claim: x.claim(), Label: machine.ExecutesToCompletion, Duration: time.Since(x.began), Result: x.resultSet(), Unique: x.unique, Grouped: x.grouped}}
+	completions := []Completion{{Claim: x.claim(), Label: machine.ExecutesToCompletion, Duration: time.Since(x.began), Result: x.resultSet(), RunLog: x.ctx.log.Text(), Unique: x.unique, Grouped: x.grouped}}
 	for {
 		written, err := x.executor.store.Complete(ctx, db, completions, x.executor.config.RetainHistory)
 		switch {

@@ -44,7 +44,7 @@ func (x *execution) decideRun(verdict machine.Label, err error) *completedRun {
 	})
 	f.completion.Duration = f.duration
 	f.completion.Claim, f.completion.Unique, f.completion.Grouped = x.claim(), x.unique, x.grouped
-	f.completion.Result = x.resultSet()
+	f.completion.Result, f.completion.RunLog = x.resultSet(), x.ctx.log.End()
 	f.completion.Delay = min(max(x.waitAfter(f.completion.Label, err), 0), eventqueue.MaxWait)
 	if f.completion.Label == machine.Released || f.completion.Label == machine.RetryAllowed {
 		f.completion.Company = company

@@ -184,6 +184,7 @@ func (x *execution) process() (verdict machine.Label, err error) {
 			return machine.Exception, err
 		}
 		x.ctx.event = &run.Event
+		x.ctx.log.End() // its lines could have parts of the value in the clear
 	}
 	if err := x.breaker.enter(&x.ctx, x.guarded()); err != nil {
 		return machine.Released, err

@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/attributes"
+	"eventsv2/internal/runlog"
 )
 
 // runContext is the context of a run. It becomes a real one, with its timer, when it is asked for
@@ -17,6 +18,7 @@ type runContext struct {
 	parent   context.Context //nolint:containedctx // this is a context
 	event    *eventqueue.Event
 	deadline time.Time
+	log      runlog.Log // what is logged with it
 
 	mu     sync.Mutex
 	cause  error           // why it was ended, if it was
@@ -35,13 +37,17 @@ func (c *runContext) Done() <-chan struct{} { return c.real().Done() }
 // Err implements context.Context.
 func (c *runContext) Err() error { return c.real().Err() }
 
-// Value implements context.Context. The event, whose children are emitted in the context, costs no
+// Value implements context.Context. The event, whose children are emitted in the context, and the log cost no
 // real one.
 func (c *runContext) Value(key any) any {
-	if key == (attributes.ParentKey{}) {
+	switch key.(type) {
+	case attributes.ParentKey:
 		return c.event
+	case runlog.Key:
+		return &c.log
+	default:
+		return c.real().Value(key)
 	}
-	return c.real().Value(key)
 }
 
 func (c *runContext) real() context.Context {

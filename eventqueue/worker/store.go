@@ -111,6 +111,10 @@ type Completion struct {
 	// Result goes to event_log if the event is kept there as completed; nil: none.
 	Result json.RawMessage
 
+	// RunLog is what was logged with the context of the run. It goes to event_log if the event is FAILED, or is kept there as completed, and
+	// to the failed attempts if Records; empty: nothing was.
+	RunLog string
+
 	// Company, of Released and RetryAllowed, makes the event a suspect that runs with so many; see ClaimResult. 0: Released
 	// leaves it as it is, and RetryAllowed makes it none.
 	Company int
