@@ -210,7 +210,10 @@ func (d *dashboard) event(r *http.Request) (string, any, error) {
 	if data.MayRead {
 		data.Text, data.Cut = value(e.Value)
 		data.Result.Text, data.Result.Cut = value(e.Result)
+	} else {
+		data.RunLog, data.Attempts = "", view.WithoutLogs(data.Attempts)
 	}
+	data.RunLog = view.LogApart(data.RunLog, data.Attempts)
 	tree, more, err := d.Reader.Tree(r.Context(), id, familyShown)
 	if err != nil {
 		return "", nil, err

@@ -80,6 +80,7 @@ func (a *api) shown(ctx context.Context, id int64) (inspect.Shown, view.Event, e
 	switch {
 	case !callerOf(ctx).May(access.ReadValues, e.Canvas):
 		e.Value, e.Result, content.Value = nil, nil, nil
+		e.RunLog = ""
 	case e.Encrypted() != "" && shown.Queued != nil:
 		content.Value = shown.Queued.Value
 	case e.Encrypted() != "":
@@ -97,11 +98,15 @@ func (a *api) addReads() {
 		return &answer[view.Event]{e}, err
 	})
 	get(a, "/events/{id}/attempts", "list-attempts", "The newest failed attempts of an event, and the run that completed it", func(ctx context.Context, in *IDInput) (*answer[view.Page[view.Attempt]], error) {
-		shown, _, err := a.shown(ctx, in.ID)
+		shown, e, err := a.shown(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}
-		return list(view.AttemptsOf(shown)), nil
+		attempts := view.AttemptsOf(shown)
+		if !callerOf(ctx).May(access.ReadValues, e.Canvas) {
+			attempts.Items = view.WithoutLogs(attempts.Items)
+		}
+		return list(attempts), nil
 	})
 	get(a, "/events/{id}/explain", "explain-event", "Why an event does not run now", a.explain)
 	get(a, "/events", "list-events", "Events that have not ended, by id", func(ctx context.Context, in *struct {

@@ -22,16 +22,18 @@ type Attempt struct {
 	Error string
 	// Stack is the beginning of the handler's stack, of 8 KiB or less, if it panicked.
 	Stack string
+	// RunLog is what was logged with the context of the run, if the program attaches that; like the event's value, it may be secret.
+	RunLog string
 	// Completed: the run has completed the event.
 	Completed bool
 }
 
 const attemptsSQL = `
-SELECT attempt, started_at, duration, CASE WHEN worker BETWEEN 0 AND 2147483647 THEN worker ELSE 0 END, error, coalesce(stack, ''), false
+SELECT attempt, started_at, duration, CASE WHEN worker BETWEEN 0 AND 2147483647 THEN worker ELSE 0 END, error, coalesce(stack, ''), coalesce(run_log, ''), false
 FROM event_attempts
 WHERE event_id = $1
 UNION ALL
-SELECT attempts, created_at - duration, duration, coalesce(worker, 0), '', '', true
+SELECT attempts, created_at - duration, duration, coalesce(worker, 0), '', '', coalesce(run_log, ''), true
 FROM event_log
 WHERE id = $1 AND status = 'COMPLETED' AND duration IS NOT NULL
 ORDER BY 1`

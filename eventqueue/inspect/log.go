@@ -41,6 +41,8 @@ type LogEntry struct {
 	// Result is what the handler has set, as JSON; nil if it has not. Like the value, it is there only when the entry comes from Show, or
 	// from Await.
 	Result json.RawMessage
+	// RunLog is what was logged with the context of the run that completed the event, or failed it; empty: nothing. It is there when Result is.
+	RunLog string
 	// Reason and Actor are why a CANCELLED event was cancelled, and by whom; empty: not known.
 	Reason, Actor string
 	EndedAt       time.Time
@@ -54,7 +56,8 @@ const endedSQL = `least(greatest(created_at, '0001-01-01 00:00Z'), '9999-12-31 0
 const showLogSQL = `
 SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, status::text,
     coalesce(last_error, ''), ` + endedSQL + `, octet_length(value), CASE WHEN $1::boolean THEN value END, clock_timestamp(),
-    coalesce(parent_id, 0), attributes::text, coalesce(reason, ''), coalesce(actor, ''), coalesce(ordering_key, ''), coalesce(unique_key, ''), CASE WHEN $1::boolean THEN result END
+    coalesce(parent_id, 0), attributes::text, coalesce(reason, ''), coalesce(actor, ''), coalesce(ordering_key, ''), coalesce(unique_key, ''), CASE WHEN $1::boolean THEN result END,
+    CASE WHEN $1::boolean THEN coalesce(run_log, '') ELSE '' END
 FROM event_log
 WHERE id = ANY ($2::bigint[])`
 
@@ -75,7 +78,7 @@ func (r *Reader) entries(ctx context.Context, ids []eventqueue.EventID) ([]LogEn
 func scanLogged(row pgx.CollectableRow) (e LogEntry, err error) {
 	var text []byte
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.EnqueuedAt,
-		&e.Status, &e.LastError, &e.EndedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.ParentID, &text, &e.Reason, &e.Actor, &e.OrderingKey, &e.UniqueKey, (*[]byte)(&e.Result))
+		&e.Status, &e.LastError, &e.EndedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.ParentID, &text, &e.Reason, &e.Actor, &e.OrderingKey, &e.UniqueKey, (*[]byte)(&e.Result), &e.RunLog)
 	e.Attributes = attributes.Decode(text)
 	if e.Status == LogFailed {
 		e.ForGood, e.Reason = e.Reason == string(machine.FailedForGood), ""

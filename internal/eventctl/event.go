@@ -38,5 +38,8 @@ func writeAttempts(w io.Writer, attempts []view.Attempt) {
 		if a.Stack != "" {
 			_, _ = fmt.Fprintf(w, "stack of attempt %d:\n%s\n", a.Attempt, printing.PrintableLines(strings.ReplaceAll(a.Stack, "\t", "    ")))
 		}
+		if a.RunLog != "" {
+			_, _ = fmt.Fprintf(w, "log of attempt %d:\n%s\n", a.Attempt, printing.PrintableLines(a.RunLog))
+		}
 	}
 }

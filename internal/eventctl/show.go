@@ -18,7 +18,7 @@ func showCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one event, its value, and why it runs or does not",
-		Long: "Show one event, in the queue or in event_log: its value, its last claim, and why it runs or does not.\n" +
+		Long: "Show one event, in the queue or in event_log: its value, its last claim, what its runs have logged, and why it runs or does not.\n" +
 			"Control characters in a value are escaped.",
 		Example: "  eventctl show 17",
 		Args:    cobra.ExactArgs(1),
@@ -74,6 +74,9 @@ func (p *program) showEvent(e view.Event, canvasName string, shown inspect.Shown
 	return p.write(doc, func(w io.Writer) {
 		printing.Table(w, append(rows, originRows(e)...))
 		writeAttempts(w, attempts)
+		if log := view.LogApart(e.RunLog, attempts); log != "" {
+			_, _ = fmt.Fprintf(w, "log of the last run:\n%s\n", printing.PrintableLines(log))
+		}
 		_, _ = fmt.Fprintf(w, "value, %s:\n%s\n", printing.Plural(e.ValueBytes, "byte"), cmp.Or(e.Encrypted(), string(printing.PrintableJSON(e.Value))))
 		if e.Result != nil {
 			_, _ = fmt.Fprintf(w, "result, %s:\n%s\n", printing.Plural(len(e.Result), "byte"), printing.PrintableJSON(e.Result))

@@ -29,6 +29,7 @@ type Event struct {
 	EncryptedWith int64 `json:"encrypted_with,omitempty" doc:"Only of one event: id of the key that its value is encrypted with. Only the application can read it, and value is absent."`
 
 	Result   json.RawMessage `json:"result,omitempty" doc:"Only of one event that has completed, for readers of values: what its handler has set."`
+	RunLog   string          `json:"run_log,omitempty" doc:"Only of one event that has completed or failed, for readers of values: the last lines that were logged with the context of its last run, if the program attaches them."`
 	Progress *Progress       `json:"progress,omitempty" doc:"How far the run is that goes on, if its handler reports it."`
 
 	Attributes map[string]string  `json:"attributes,omitempty"`
@@ -104,7 +105,7 @@ func EndedEventOf(l inspect.LogEntry) Event {
 	e := eventOf(l.Event)
 	e.State, e.ValueBytes, e.Attempts, e.LastError, e.AsOf = EndState(l.Status), l.ValueBytes, l.Attempts, l.LastError, l.AsOf
 	e.OrderingKey, e.UniqueKey = l.OrderingKey, l.UniqueKey
-	e.EndedAt, e.Reason, e.Actor = new(l.EndedAt.UTC()), l.Reason, l.Actor
+	e.EndedAt, e.Reason, e.Actor, e.RunLog = new(l.EndedAt.UTC()), l.Reason, l.Actor, l.RunLog
 	if !envelope.Is(l.Result) {
 		e.Result = JSONValue(l.Result)
 	}

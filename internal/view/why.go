@@ -40,6 +40,7 @@ type Attempt struct {
 	Outcome   string                  `json:"outcome" enum:"failed,completed"`
 	Error     string                  `json:"error,omitempty"`
 	Stack     string                  `json:"stack,omitempty" doc:"Of a handler that panicked: the beginning, of 8 KiB or less."`
+	RunLog    string                  `json:"run_log,omitempty" doc:"For readers of values: the last lines that were logged with the context of the run, if the program attaches them."`
 
 	known *Process
 }
@@ -47,7 +48,7 @@ type Attempt struct {
 // AttemptsOf are the failed attempts of an event that are known, the oldest first, and the run that has completed it.
 func AttemptsOf(shown inspect.Shown) Page[Attempt] {
 	return ListOf(shown.Attempts, func(a inspect.Attempt) Attempt {
-		attempt := Attempt{a.Attempt, a.StartedAt.UTC(), Seconds(a.Duration.Seconds()), a.Worker, "failed", a.Error, a.Stack, nil}
+		attempt := Attempt{a.Attempt, a.StartedAt.UTC(), Seconds(a.Duration.Seconds()), a.Worker, "failed", a.Error, a.Stack, a.RunLog, nil}
 		if a.Completed {
 			attempt.Outcome = "completed"
 		}
@@ -56,6 +57,22 @@ func AttemptsOf(shown inspect.Shown) Page[Attempt] {
 		}
 		return attempt
 	})
+}
+
+// WithoutLogs are attempts as those see them who may not read values.
+func WithoutLogs(attempts []Attempt) []Attempt {
+	return All(attempts, func(a Attempt) Attempt {
+		a.RunLog = ""
+		return a
+	})
+}
+
+// LogApart is the log of the run that ended an event, if it is not that of the last attempt that is known.
+func LogApart(log string, attempts []Attempt) string {
+	if n := len(attempts); n > 0 && attempts[n-1].RunLog == log {
+		return ""
+	}
+	return log
 }
 
 // RunBy names the worker of an attempt, by its number if it ended long ago; "" if it is not known.
