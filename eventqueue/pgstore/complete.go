@@ -350,13 +350,16 @@ func stacksOf(completions []worker.Completion) (stacks []*string) {
 // logsOf are what the runs have logged that completed their events or failed; nil: none has logged anything.
 func logsOf(completions []worker.Completion) (logs []*string) {
 	for i := range completions {
-		switch completion := &completions[i]; {
-		case completion.RunLog == "":
-		case completion.Label == machine.ExecutesToCompletion, completion.Label == machine.RetryAllowed, completion.Label == machine.RetryTooMany, completion.Label == machine.FailedForGood:
+		if completions[i].RunLog == "" {
+			continue
+		}
+		switch completions[i].Label {
+		case machine.ExecutesToCompletion, machine.RetryAllowed, machine.RetryTooMany, machine.FailedForGood:
 			if logs == nil {
 				logs = make([]*string, len(completions))
 			}
-			logs[i] = &completion.RunLog
+			logs[i] = &completions[i].RunLog
+		default:
 		}
 	}
 	return logs
