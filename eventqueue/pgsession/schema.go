@@ -79,7 +79,7 @@ var objects = []string{
 	"events_id_seq", "scheduling_rules_id_seq", "cron_definitions_id_seq", "cleanups_id_seq", "events_v2_notifications_place_seq",
 	"eventsv2_schema_version_id_seq", "audit_log_id_seq",
 	// types
-	"scheduling_rule_type", "event_log_status", "cron_missed_policy", "event_cancellation", "event_progress", "event_priority",
+	"scheduling_rule_type", "event_log_status", "cron_missed_policy", "event_cancellation", "event_progress", "event_priority", "event_run_log",
 	// functions
 	"events_mistake_in_key", "events_mistake_in_delay", "events_mistake_in_value", "events_mistake_in_origin", "events_depth",
 	"events_emit_from", "events_emit_attributes", "events_emit", "send_to_outbox",
