@@ -46,7 +46,7 @@ var (
 )
 
 // Permanent wraps an error that no retry can fix: the event ends as FAILED at once.
-func Permanent(err error) error { return &permanentError{err} }
+func Permanent(err error) error { return &permanentError{cmp.Or(err, errors.New("Permanent(nil)"))} }
 
 type permanentError struct{ error }
 

@@ -16,3 +16,11 @@ func TestRunOfATestCannotReport(t *testing.T) {
 		}
 	}
 }
+
+// TestPermanentOfNoErrorIsAnError, which can be printed.
+func TestPermanentOfNoErrorIsAnError(t *testing.T) {
+	t.Parallel()
+	if err := eventqueue.Permanent(nil); !eventqueue.IsPermanent(err) || err.Error() != "Permanent(nil)" {
+		t.Errorf("it is %v", err)
+	}
+}

@@ -1,4 +1,5 @@
--- Priority: events of high priority go before others, and those of low priority behind them.
+-- Priority: events of high priority go before others, and those of low priority behind them. An emit with unique_mode replace and without
+-- max_wait has its delay, and is not due at once.
 -- Locks: events_v2, ACCESS EXCLUSIVE, while four indexes are built, for which the table is read four times: emits, claims and ends wait.
 
 -- +goose Up
@@ -12,8 +13,8 @@ ALTER TABLE events_v2 ADD COLUMN priority event_priority; -- NULL: normal
 CREATE INDEX events_v2_priority ON events_v2 (priority, canvas_id, module, name, id) WHERE priority IS NOT NULL;
 
 -- The pending notifications, now one index of those with a priority and two of those without: a relay takes what is high first, and of
--- what is low a few at a time. So neither is behind a million of the other.
-CREATE INDEX events_v2_pending_priority ON events_v2 (priority, delay_until, id) WHERE notified_at IS NULL AND priority IS NOT NULL;
+-- what is low a few of each handler at a time. So neither is behind a million of the other.
+CREATE INDEX events_v2_pending_priority ON events_v2 (priority, canvas_id, module, name, delay_until, id) WHERE notified_at IS NULL AND priority IS NOT NULL;
 DROP INDEX events_v2_pending;
 CREATE INDEX events_v2_pending ON events_v2 (delay_until, id) WHERE notified_at IS NULL AND priority IS NULL;
 DROP INDEX events_v2_pending_canvas;
@@ -27,8 +28,8 @@ CREATE FUNCTION events_prioritize(event bigint, priority text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     epoch  CONSTANT bigint := 4294967296;
-    now_at CONSTANT bigint := pg_current_xact_id()::text::bigint;
-    inserted        bigint;
+    own    CONSTANT bigint := pg_current_xact_id()::text::bigint;
+    writer bigint; -- the transaction that has written the row last
 BEGIN
     IF event IS NULL THEN
         RETURN NULL;
@@ -36,15 +37,11 @@ BEGIN
         RAISE EXCEPTION 'events_prioritize: the priority is %', coalesce(to_json(priority)::text, 'NULL')
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Use high, normal or low.';
     END IF;
-    -- What is visible, and was written by a transaction that has not ended, was written by this one, or by a savepoint of it.
-    SELECT now_at / epoch * epoch + e.xmin::text::bigint INTO inserted FROM events_v2 e
-    WHERE e.id = event AND e.attempts = 0 AND e.locked_at IS NULL;
-    IF inserted > now_at + epoch / 2 THEN
-        inserted := inserted - epoch;
-    ELSIF inserted < now_at - epoch / 2 THEN
-        inserted := inserted + epoch;
-    END IF;
-    IF inserted IS NULL OR pg_xact_status(inserted::text::xid8) IS DISTINCT FROM 'in progress' THEN
+    -- What is visible, and was written by a transaction that has not ended, was written by this one, or by a savepoint of it, whose
+    -- number is higher; and what this one has emitted is no older than it is.
+    SELECT own + (e.xmin::text::bigint - own % epoch + epoch) % epoch INTO writer FROM events_v2 e
+    WHERE e.id = event AND e.attempts = 0 AND e.locked_at IS NULL AND e.enqueued_at >= transaction_timestamp();
+    IF writer IS NULL OR writer > own + epoch / 2 OR pg_xact_status(writer::text::xid8) IS DISTINCT FROM 'in progress' THEN
         RAISE NOTICE 'event % is not one that this transaction has emitted, and has the priority that it had', event;
         RETURN event;
     END IF;
@@ -69,7 +66,7 @@ BEGIN
         SELECT DISTINCT granted.grantee::regrole::text FROM pg_attribute a CROSS JOIN LATERAL aclexplode(a.attacl) AS granted
         WHERE a.attrelid = 'events_v2'::regclass AND a.attname = 'notified_at' AND granted.privilege_type = 'INSERT' AND granted.grantee <> 0
     LOOP
-        EXECUTE format('GRANT INSERT (priority) ON events_v2 TO %s', role);
+        EXECUTE format('GRANT INSERT (priority), SELECT (priority) ON events_v2 TO %s', role);
     END LOOP;
     FOR role IN
         SELECT DISTINCT granted.grantee::regrole::text FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) AS granted
@@ -81,7 +78,30 @@ END
 $do$;
 -- +goose StatementEnd
 
+-- Of a missing bound greatest made the present time.
+-- +goose StatementBegin
+DO $do$
+DECLARE
+    script text := pg_get_functiondef('events_v2_emit_ending'::regproc);
+    bound  CONSTANT text := 'greatest(waiting.enqueued_at + max_wait, at)';
+BEGIN
+    IF strpos(script, bound) = 0 THEN
+        RAISE EXCEPTION 'events_v2_emit_ending is not as this migration expects it: it lacks %', bound;
+    END IF;
+    EXECUTE replace(script, bound, 'CASE WHEN max_wait IS NOT NULL THEN ' || bound || ' END');
+END
+$do$;
+-- +goose StatementEnd
+
 -- +goose Down
+-- +goose StatementBegin
+DO $do$
+BEGIN
+    EXECUTE replace(pg_get_functiondef('events_v2_emit_ending'::regproc),
+        'CASE WHEN max_wait IS NOT NULL THEN greatest(waiting.enqueued_at + max_wait, at) END', 'greatest(waiting.enqueued_at + max_wait, at)');
+END
+$do$;
+-- +goose StatementEnd
 DROP FUNCTION events_prioritize;
 DROP INDEX events_v2_pending_canvas;
 CREATE INDEX events_v2_pending_canvas ON events_v2 (canvas_id, delay_until, id) WHERE notified_at IS NULL;

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,43 +34,53 @@ const fewestCanvases = 256
 // that these fill no page.
 //
 // The clock is read in a sub-select: as a value that does not change during the statement it can bound
-// the scan of the index events_v2_pending.
-//
-// What is of high priority comes first, and at most $4 of low priority last. While the store is behind,
-// these two come before the canvases.
-var (
-	findOldestSQL  = pendingSQL("", highPending, normalPending, lowPending)
-	freeOldestSQL  = pendingSQL("FOR UPDATE SKIP LOCKED", highPending, normalPending, lowPending)
-	findUnequalSQL = pendingSQL("", highPending, lowPending)
-	freeUnequalSQL = pendingSQL("FOR UPDATE SKIP LOCKED", highPending, lowPending)
-)
-
+// the scan of the index events_v2_pending. A row without an event says that some with a priority are pending,
+// so that an idle relay needs no statement to learn that there are none.
 const (
-	highPending   = "e.priority = 'high'"
-	normalPending = "e.priority IS NULL"
-	lowPending    = "e.priority = 'low'"
+	findOldestSQL = `
+SELECT 0 AS id, '00000000-0000-0000-0000-000000000000'::uuid AS canvas_id
+WHERE EXISTS (SELECT FROM events_v2 e WHERE e.notified_at IS NULL AND e.priority IS NOT NULL)
+UNION ALL
+(` + oldestSQL + `)`
+	freeOldestSQL = oldestSQL + `
+FOR UPDATE SKIP LOCKED`
+	oldestSQL = `
+SELECT e.id, e.canvas_id FROM events_v2 e
+WHERE e.notified_at IS NULL AND e.priority IS NULL AND delay_until <= (SELECT clock_timestamp() + $1::interval) AND e.id <> ALL ($3::bigint[])
+ORDER BY delay_until, id
+LIMIT $2`
 )
 
-// pendingSQL finds pending notifications of several priorities, one after the other.
-func pendingSQL(lock string, priorities ...string) string {
-	parts := make([]string, len(priorities))
-	for i, priority := range priorities {
-		limit := "$2"
-		if priority == lowPending {
-			limit = "least($2, $4)"
-		}
-		parts[i] = `
-SELECT * FROM (
-    SELECT e.id, e.canvas_id, coalesce(` + lowPending + `, false) AS low FROM events_v2 e
-    WHERE e.notified_at IS NULL AND ` + priority + ` AND delay_until <= (SELECT clock_timestamp() + $1::interval) AND e.id <> ALL ($3::bigint[])
-    ORDER BY delay_until, id
-    LIMIT ` + limit + ` ` + lock + `
-) AS pending`
-	}
-	return strings.Join(parts, `
-UNION ALL`) + `
-LIMIT $2`
-}
+// prioritizedSQL finds pending notifications of the priority $2: of each scope, from the one after $4 to $6 on, as many as
+// the scope has room for, of the lists $7 to $10 or else $11, and one more, which says that there are more.
+const prioritizedSQL = `
+WITH RECURSIVE scopes AS (
+    SELECT $4::uuid AS canvas_id, $5::text AS module, $6::text AS name, 0 AS n
+    UNION ALL
+    SELECT following.canvas_id, following.module, following.name, scopes.n + 1
+    FROM scopes CROSS JOIN LATERAL (
+        SELECT e.canvas_id, e.module, e.name FROM events_v2 e
+        WHERE e.notified_at IS NULL AND e.priority = $2::event_priority
+          AND (e.canvas_id, e.module, e.name) > (scopes.canvas_id, scopes.module, scopes.name)
+        ORDER BY e.canvas_id, e.module, e.name LIMIT 1
+    ) AS following
+    WHERE scopes.n < $12
+)
+SELECT scopes.canvas_id, scopes.module, scopes.name, roomy.room, pending.id
+FROM scopes CROSS JOIN LATERAL (
+    SELECT coalesce((
+        SELECT r.room FROM unnest($7::uuid[], $8::text[], $9::text[], $10::int[]) AS r (canvas_id, module, name, room)
+        WHERE (r.canvas_id, r.module, r.name) = (scopes.canvas_id, scopes.module, scopes.name)), $11::int) AS room
+) AS roomy LEFT JOIN LATERAL (
+    SELECT e.id FROM events_v2 e
+    WHERE e.notified_at IS NULL AND e.priority = $2::event_priority AND e.id <> ALL ($3::bigint[])
+      AND e.canvas_id = scopes.canvas_id AND e.module = scopes.module AND e.name = scopes.name
+      AND e.delay_until <= (SELECT clock_timestamp() + $1::interval)
+    ORDER BY e.delay_until, e.id
+    LIMIT roomy.room + 1
+) AS pending ON true
+WHERE scopes.n > 0
+ORDER BY scopes.n`
 
 // canvases jumps along the index events_v2_pending_canvas from one canvas to the next.
 // Each canvas with due events gets an equal part of the limit: with a limit of 500 and five such canvases, 100 of each. The events
@@ -130,103 +139,95 @@ CROSS JOIN LATERAL (
 ) AS share`
 )
 
-// Each row is looked up by its id. The condition is none of a partial index: behind a backlog, such an
+// takePendingSQL takes pending notifications of events due within $2, which takeUrgentSQL does but for those of
+// low priority. Each row is looked up by its id. The condition is none of a partial index: behind a backlog, such an
 // index has everything that is pending.
-const (
-	isPendingSQL   = `num_nulls(e.notified_at) = 1 AND e.delay_until <= clock_timestamp() + $2::interval`
-	takePendingSQL = `
+var (
+	takePendingSQL = takeSQL(isPendingSQL)
+	takeUrgentSQL  = takeSQL(isPendingSQL + ` AND e.priority IS DISTINCT FROM 'low'`)
+)
+
+const isPendingSQL = `num_nulls(e.notified_at) = 1 AND e.delay_until <= clock_timestamp() + $2::interval`
+
+func takeSQL(pending string) string {
+	return `
 WITH free AS MATERIALIZED (
     SELECT free.id FROM unnest($1::bigint[]) AS asked (id) CROSS JOIN LATERAL (
-        SELECT e.id FROM events_v2 e WHERE e.id = asked.id AND ` + isPendingSQL + `
+        SELECT e.id FROM events_v2 e WHERE e.id = asked.id AND ` + pending + `
         FOR UPDATE SKIP LOCKED
     ) AS free
 )
 UPDATE events_v2 e SET notified_at = clock_timestamp()
 WHERE e.id = ANY (ARRAY(SELECT id FROM free))
 RETURNING e.id, e.canvas_id`
-)
+}
 
 // takingPending takes the pending notifications of events due within a time.
-func (s *Store) takingPending(ctx context.Context, taken *[]eventqueue.Notification, within time.Duration) func(ids []eventqueue.EventID) error {
+func (s *Store) takingPending(ctx context.Context, sql string, taken *[]eventqueue.Notification, within time.Duration) func(ids []eventqueue.EventID) error {
 	return func(ids []eventqueue.EventID) error {
 		return committed(taken, func(some *[]eventqueue.Notification) error {
-			return s.run(ctx, skipping, query{forms: forms{skips: takePendingSQL}, arguments: []any{int64s(ids), within}, read: appendTo(some)})
+			return s.run(ctx, skipping, query{forms: forms{skips: sql}, arguments: []any{int64s(ids), within}, read: appendTo(some)})
 		})
 	}
 }
 
 // TakeDue implements maintenance.RelayStore.
-func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) ([]eventqueue.Notification, error) {
-	if err := s.lookAtLow(ctx); err != nil {
-		return nil, err
-	}
+func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) (taken []eventqueue.Notification, err error) {
 	take := dueTake{store: s, within: within, await: await}
-	taken, err := s.takeShares(ctx, take, limit)
-	rest := limit - len(taken)
-	if err = outcome(len(taken), err); err != nil && !refusal.Is(err) || rest <= 0 {
-		return taken, err
+	defer func() { s.ranks.credit(len(taken)) }()
+	var errs []error
+	add := func(some []eventqueue.Notification, err error) (goesOn bool) {
+		taken = append(taken, some...)
+		errs = append(errs, err)
+		return (err == nil || refusal.Is(err)) && len(taken) < limit
 	}
-	oldest, full, oldestErr := s.takePending(ctx, take, findOldestSQL, freeOldestSQL, rest, rest)
+	s.due.mu.Lock()
+	behind := s.due.behind
+	s.due.mu.Unlock()
+	known := behind || s.ranks.areThere()
+	if known && !add(s.takeHigh(ctx, take, limit, behind)) ||
+		behind && !add(s.takeLow(ctx, take, min(limit-len(taken), s.ranks.credit(0)))) ||
+		behind && !add(s.takeShares(ctx, take, limit-len(taken))) {
+		return taken, outcome(len(taken), errs...)
+	}
+	oldest, full, oldestErr := s.takeOldest(ctx, take, limit-len(taken))
 	if full || oldestErr == nil || refusal.Is(oldestErr) {
 		s.due.mu.Lock()
 		s.due.behind = full
 		s.due.mu.Unlock()
 	}
-	taken = append(taken, oldest...)
-	return taken, outcome(len(taken), err, oldestErr)
+	if add(oldest, oldestErr) && s.ranks.areThere() && (known || add(s.takeHigh(ctx, take, limit-len(taken), false))) && !behind {
+		add(s.takeLow(ctx, take, limit-len(taken)))
+	}
+	return taken, outcome(len(taken), errs...)
 }
 
-// takePending takes what two statements of pendingSQL find, at most so many of them of low priority, and
-// reports whether they have found as many as they may.
-func (s *Store) takePending(ctx context.Context, take dueTake, find, free string, limit, mostLow int) (taken []eventqueue.Notification, full bool, err error) {
+// takeOldest also reports whether it has found as many as it may take.
+func (s *Store) takeOldest(ctx context.Context, take dueTake, limit int) (taken []eventqueue.Notification, full bool, err error) {
 	without := s.refused.Waiting()
-	room := min(s.low.room(), mostLow)
-	low := map[eventqueue.EventID]bool{}
-	pending := func(sql string, limit, room int, without []eventqueue.EventID) (found []eventqueue.Notification, err error) {
-		err = s.walk(ctx, sql, []any{take.within, limit, int64s(without), room}, func(rows pgx.Rows) error {
-			var n eventqueue.Notification
-			var isLow bool
-			_, err := pgx.ForEachRow(rows, []any{&n.Event, (*[16]byte)(&n.Canvas), &isLow}, func() error {
-				found = append(found, n)
-				if isLow {
-					low[n.Event] = true
-				}
-				return nil
-			})
-			return err
-		})
-		full = len(found) == limit
+	oldest := func(sql string, limit int, without []eventqueue.EventID) (found []eventqueue.Notification, err error) {
+		err = s.walk(ctx, sql, []any{take.within, limit, int64s(without)}, appendTo(&found))
+		full = len(found) >= limit
 		return found, err
 	}
-	found, err := pending(find, limit, room, without)
+	found, err := oldest(findOldestSQL, limit, without)
 	if err != nil {
 		return nil, false, err
 	}
-	more := len(low) == room || full
+	if s.ranks.see(len(found) > 0 && found[0].Event == 0) {
+		found = found[1:]
+		full = len(found) == limit
+	}
 	taken, err = take.page(ctx, found, without, func(held []eventqueue.Notification, without []eventqueue.EventID) ([]eventqueue.Notification, error) {
-		return pending(free, len(held), 0, without)
+		return oldest(freeOldestSQL, len(held), without)
 	})
-	s.low.letGo(taken, low, more)
 	return taken, full, err
 }
 
-// shareOfLow is the part of a page that may be of low priority while the store is behind.
-const shareOfLow = 10
-
-// takeShares takes nothing while the store is not behind.
 func (s *Store) takeShares(ctx context.Context, take dueTake, limit int) (taken []eventqueue.Notification, err error) {
 	s.due.mu.Lock()
-	behind, after := s.due.behind, s.due.canvas
+	after := s.due.canvas
 	s.due.mu.Unlock()
-	if !behind {
-		return nil, nil
-	}
-	unequal, full, unequalErr := s.takePending(ctx, take, findUnequalSQL, freeUnequalSQL, limit, max(limit/shareOfLow, 1))
-	if unequalErr != nil && !refusal.Is(unequalErr) || full {
-		return unequal, unequalErr
-	}
-	defer func() { taken, err = append(unequal, taken...), outcome(len(unequal)+len(taken), unequalErr, err) }()
-	limit -= len(unequal)
 	without := s.refused.Waiting()
 	found, next, err := s.findShares(ctx, take.within, after, limit, max(limit, fewestCanvases), int64s(without))
 	if err != nil {
@@ -320,42 +321,70 @@ func (d dueTake) found(ctx context.Context, found []eventqueue.Notification) (ta
 	if len(found) == 0 {
 		return nil, nil
 	}
-	err = around(&d.store.refused, inTurn(found), awaited(d.await, d.store.takingPending(ctx, &taken, d.within)))
+	err = around(&d.store.refused, inTurn(found), awaited(d.await, d.store.takingPending(ctx, takePendingSQL, &taken, d.within)))
 	return taken, err
 }
 
 // LowRest implements maintenance.LowStore.
-func (s *Store) LowRest() time.Duration { return s.low.restLeft() }
+func (s *Store) LowRest() time.Duration { return s.ranks.restLeft(time.Now()) }
 
-// waitingLowSQL: what has begun, or cannot begin, waits for no worker that is free. A worker that was killed
-// may stand there as one that has the handler until a relay has missed it.
-var waitingLowSQL = `
-SELECT e.id
-FROM (SELECT clock_timestamp() AS now) AS clock, unnest($1::bigint[]) AS gone (id) CROSS JOIN LATERAL (
-    SELECT * FROM events_v2 e WHERE e.id = gone.id OFFSET 0
-) AS e
-WHERE e.attempts = 0 AND e.locked_at IS NULL AND e.notified_at IS NOT NULL AND ` + mayrun.DueSQL("e.delay_until", "clock.now") + ` AND ` + mayrun.NotBehindSQL("e.group_state") + `
-  AND NOT ((SELECT EXISTS (SELECT FROM scheduling_rules)) AND ` + mayrun.RuledSQL("e") + `)
-  AND (e.notified_at > clock.now - interval '10 seconds' OR EXISTS (
-      SELECT FROM event_workers w
-      WHERE w.stopped_at IS NULL AND w.missed_at IS NULL AND w.handlers @> jsonb_build_array(jsonb_build_object('module', e.module, 'name', e.name))))`
-
-// lookAtLow finds out which of the events that were let go still wait, if it is time.
-func (s *Store) lookAtLow(ctx context.Context) error {
-	gone, isTime := s.low.toAsk(time.Now())
-	if !isTime {
-		return nil
+// takeHigh takes half of a page at most while the store is behind, and of each scope a part.
+func (s *Store) takeHigh(ctx context.Context, take dueTake, limit int, behind bool) ([]eventqueue.Notification, error) {
+	if behind {
+		limit = s.ranks.half(limit)
 	}
-	var waiting []eventqueue.EventID
-	if len(gone) > 0 {
+	if limit <= 0 {
+		return nil, nil
+	}
+	return s.takePrioritized(ctx, take, s.ranks.highPage(limit))
+}
+
+// takeLow takes what there is room for. If it cannot learn that, it takes nothing, and the others go on.
+func (s *Store) takeLow(ctx context.Context, take dueTake, limit int) ([]eventqueue.Notification, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	if gone, isTime := s.ranks.toAsk(time.Now()); isTime {
+		var waiting []eventqueue.EventID
 		err := s.walk(ctx, waitingLowSQL, []any{int64s(gone)}, func(rows pgx.Rows) (err error) {
 			waiting, err = pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
 			return err
 		})
 		if err != nil {
-			return err
+			s.ranks.found(nil, nil, time.Now()) // it is asked again
+			return nil, nil                     //nolint:nilerr // the others go on
 		}
+		s.ranks.found(gone, waiting, time.Now())
 	}
-	s.low.found(waiting, time.Now())
-	return nil
+	return s.takePrioritized(ctx, take, s.ranks.lowPage(limit))
+}
+
+// waitingLowSQL are those of some events that a worker could begin: it is not known that they have to wait for
+// something else.
+var waitingLowSQL = `
+SELECT e.id FROM unnest($1::bigint[]) AS gone (id) CROSS JOIN LATERAL (SELECT * FROM events_v2 e WHERE e.id = gone.id OFFSET 0) AS e
+WHERE e.attempts = 0 AND e.locked_at IS NULL AND e.notified_at IS NOT NULL AND ` + mayrun.DueSQL("e.delay_until", "clock_timestamp()") + ` AND ` + mayrun.NotBehindSQL("e.group_state")
+
+// takePrioritized takes what a page has room for. What others hold is left for later.
+func (s *Store) takePrioritized(ctx context.Context, take dueTake, page rankedPage) (taken []eventqueue.Notification, err error) {
+	without := int64s(s.refused.Waiting())
+	err = s.walk(ctx, prioritizedSQL, append([]any{take.within, page.priority, without}, page.arguments()...), func(rows pgx.Rows) error {
+		var scope eventqueue.Scope
+		var room int
+		var id *eventqueue.EventID
+		_, err := pgx.ForEachRow(rows, []any{(*[16]byte)(&scope.Canvas), &scope.Module, &scope.Name, &room, &id}, func() error {
+			page.add(scope, room, id)
+			return nil
+		})
+		return err
+	})
+	if err != nil || len(page.found) == 0 {
+		s.ranks.took(&page, nil, time.Now())
+		return nil, err
+	}
+	taken, err = take.page(ctx, page.found, nil, func([]eventqueue.Notification, []eventqueue.EventID) ([]eventqueue.Notification, error) {
+		return nil, nil
+	})
+	s.ranks.took(&page, taken, time.Now())
+	return taken, err
 }

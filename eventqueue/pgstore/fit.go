@@ -28,7 +28,7 @@ var needs = map[Work]map[string][]string{
 		"events_v2_lock_keys": {"EXECUTE"}, "events_v2_emit_keyed": {"EXECUTE"}, "events_prioritize": {"EXECUTE"},
 		"events_v2": {
 			"INSERT (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id, by_sql, priority)",
-			"SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key)", "UPDATE (notified_at)",
+			"SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key, priority)", "UPDATE (notified_at)",
 		},
 		"event_groups":  {"INSERT (event_id, stage, canvas_id, group_key)"},
 		"events_id_seq": {"USAGE"},

@@ -72,7 +72,7 @@ func (s *Store) LeavePending(ctx context.Context, ids []eventqueue.EventID) erro
 
 // TakePending implements eventqueue.PendingStore.
 func (s *Store) TakePending(ctx context.Context, ids []eventqueue.EventID) (taken []eventqueue.Notification, err error) {
-	err = around(&s.refused, ids, s.takingPending(ctx, &taken, eventqueue.MaxRequeue))
+	err = around(&s.refused, ids, s.takingPending(ctx, takeUrgentSQL, &taken, eventqueue.MaxRequeue))
 	return taken, outcome(len(taken), err)
 }
 

@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -141,6 +142,7 @@ func TestHighPriorityIsTakenBeforeABacklog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.insertWaiting("", 300)
+	r.due(50) // that there are more is known behind it
 	for range 3 {
 		r.insertWaiting(priority.High, 5)
 		got := r.due(50)
@@ -150,19 +152,83 @@ func TestHighPriorityIsTakenBeforeABacklog(t *testing.T) {
 	}
 }
 
-// TestLowPriorityHasAShareOfTheRelay: behind a backlog that the relay does not get through, some of each page.
-func TestLowPriorityHasAShareOfTheRelay(t *testing.T) {
+// TestHighPriorityHoldsUpNobody (I20): of a flood of one canvas pages have half, and events of other canvases, of
+// high priority and of none, come soon.
+func TestHighPriorityHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.insertWaiting("", 300)
-	r.insertWaiting(priority.Low, 50)
-	if got := r.due(50); count(got, priority.Low) != 0 { // that there are more is known behind it
-		t.Errorf("the first page has %d events of low priority", count(got, priority.Low))
-	}
-	if got := r.due(50); count(got, priority.Low) != 5 || len(got) != 50 {
-		t.Errorf("of a page of %d, %d are of low priority, want 5 of 50", len(got), count(got, priority.Low))
+	for _, limit := range []int{1, 50} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			flood := slices.Repeat([]eventqueue.NewEvent{of(priority.High)}, 2000)
+			other, normal := of(priority.High), of("")
+			other.Canvas, normal.Canvas = numbered(1), numbered(2)
+			for _, events := range [][]eventqueue.NewEvent{flood, {normal, normal, normal}, {other}} {
+				if _, err := r.store.Insert(testenv.Context(t), nil, events, eventqueue.NotifyModeRelay); err != nil {
+					t.Fatal(err)
+				}
+			}
+			served := func(c eventqueue.CanvasID) bool {
+				return one[bool](r, `SELECT EXISTS (SELECT FROM events_v2 WHERE canvas_id = $1 AND notified_at IS NOT NULL)`, [16]byte(c))
+			}
+			for range 6 {
+				r.due(limit)
+			}
+			if !served(numbered(1)) || !served(numbered(2)) {
+				t.Errorf("after six pages the high one of another canvas is published: %t, the normal one: %t", served(numbered(1)), served(numbered(2)))
+			}
+		})
 	}
 }
+
+// TestPrioritiesAreSeenBesideRowsOfOthers: whatever another transaction holds, the same call takes what has a priority.
+func TestPrioritiesAreSeenBesideRowsOfOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.insertWaiting("", 3)
+	r.insertWaiting(priority.High, 1)
+	r.insertWaiting(priority.Low, 1)
+	tx, err := r.pool.Begin(testenv.Context(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(testenv.Context(t))) }()
+	if _, err := tx.Exec(testenv.Context(t), `SELECT FROM events_v2 WHERE priority IS NULL FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.due(10); !slices.Equal(got, []string{priority.High, priority.Low}) {
+		t.Errorf("%v are taken", got)
+	}
+}
+
+// TestLowPriorityHasAShareOfTheRelay: behind a backlog that the relay does not get through, a tenth, whatever the
+// size of its pages.
+func TestLowPriorityHasAShareOfTheRelay(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{1, 5, 50} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.insertWaiting("", 20*limit+300)
+			r.insertWaiting(priority.Low, 300)
+			var all []string
+			for len(all) < 20*limit+60 {
+				got := r.due(limit)
+				if len(got) == 0 {
+					t.Fatal("a page has nothing")
+				}
+				all = append(all, got...)
+				r.exec(`UPDATE events_v2 SET attempts = 1, locked_at = now() WHERE notified_at IS NOT NULL AND attempts = 0`)
+			}
+			if low := count(all, priority.Low); low == 0 || low > len(all)/lowShareLeast {
+				t.Errorf("of %d, %d are of low priority", len(all), low)
+			}
+		})
+	}
+}
+
+// lowShareLeast: no more than one of so many is of low priority, beside others.
+const lowShareLeast = 8
 
 func count(list []string, of string) (n int) {
 	for _, p := range list {
@@ -177,18 +243,16 @@ func count(list []string, of string) (n int) {
 func TestLowPriorityIsLetGoAFewAtATime(t *testing.T) {
 	t.Parallel()
 	for how, begin := range map[string]string{
-		"begun":     `UPDATE events_v2 SET attempts = 1, locked_at = now() WHERE notified_at IS NOT NULL`,
-		"deleted":   `DELETE FROM events_v2 WHERE notified_at IS NOT NULL`,
-		"paused":    `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name) SELECT DISTINCT 'pause'::scheduling_rule_type, canvas_id, module, name FROM events_v2`,
-		"put off":   `UPDATE events_v2 SET delay_until = now() + interval '1 h' WHERE notified_at IS NOT NULL`,
-		"no worker": `UPDATE events_v2 SET notified_at = now() - interval '11 s' WHERE notified_at IS NOT NULL`,
+		"begun":   `UPDATE events_v2 SET attempts = 1, locked_at = now() WHERE notified_at IS NOT NULL`,
+		"deleted": `DELETE FROM events_v2 WHERE notified_at IS NOT NULL`,
+		"put off": `UPDATE events_v2 SET delay_until = now() + interval '1 h' WHERE notified_at IS NOT NULL`,
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.insertWaiting(priority.Low, 200)
 			first := len(r.due(100))
-			if first == 0 || first > 20 {
+			if first == 0 || first > 60 {
 				t.Fatalf("%d are let go at first", first)
 			}
 			if got := r.due(100); len(got) != 0 {
@@ -209,22 +273,43 @@ func (r *rig) later() {
 	testenv.Eventually(r.t, "the store looks again", func() bool { return r.store.LowRest() <= time.Millisecond })
 }
 
-// TestWaitingLowPriorityHoldsBackTheRest, if there is a worker for it, whatever else is due.
-func TestWaitingLowPriorityHoldsBackTheRest(t *testing.T) {
+// TestWaitingLowPriorityHoldsBackItsOwnOnly: those of its handler on its canvas, for as long as none of them has begun.
+func TestWaitingLowPriorityHoldsBackItsOwnOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.exec(`INSERT INTO event_workers (number, host, pid, version, handlers) VALUES (1, 'h', 1, 'v', '[{"module": "WORKER", "name": "greet", "modifier": "_"}]')`)
 	r.insertWaiting(priority.Low, 100)
 	r.due(100)
-	r.exec(`UPDATE events_v2 SET notified_at = now() - interval '1 min' WHERE notified_at IS NOT NULL`)
-	r.insertWaiting("", 3)
-	r.insertWaiting(priority.High, 3)
+	for _, p := range []string{"", priority.High} {
+		r.insertWaiting(p, 3)
+	}
+	other := of(priority.Low)
+	other.Name = "other"
+	r.insert(other)
 	r.later()
-	if got := r.due(100); len(got) != 6 || count(got, priority.Low) != 0 {
-		t.Errorf("%v are taken, want three of normal priority and three of high", got)
+	got := r.due(100)
+	slices.Sort(got)
+	if want := []string{"high", "high", "high", "low", "normal", "normal", "normal"}; !slices.Equal(got, want) {
+		t.Errorf("%v are taken, want %v", got, want)
 	}
 	if r.store.LowRest() == 0 {
 		t.Error("the store looks no more at what it has left")
+	}
+}
+
+// TestOnlyTheRelayLetsLowPriorityGo: not the emitter after its commit, and not a pause that ends; but who requeues an event
+// wants it to run.
+func TestOnlyTheRelayLetsLowPriorityGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ids := r.insert(of(priority.Low), of(priority.Low))
+	if taken, err := r.store.TakePending(testenv.Context(t), ids); err != nil || len(taken) != 0 {
+		t.Errorf("an emitter publishes %v, %v", taken, err)
+	}
+	if _, err := r.store.Requeue(testenv.Context(t), ids[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := r.store.TakePending(testenv.Context(t), ids); err != nil || len(taken) != 1 || r.priorityOf(ids[0]) != priority.Normal {
+		t.Errorf("after a requeue %v are published, %v; it is %s", taken, err, r.priorityOf(ids[0]))
 	}
 }
 
@@ -245,7 +330,7 @@ func TestRunnablePriorityFindsItsOwn(t *testing.T) {
 	r := newRig(t)
 	find := func(p string) (ids []eventqueue.EventID) {
 		t.Helper()
-		events, next, err := r.store.RunnablePriority(testenv.Context(t), p, eventqueue.Scope{})
+		events, next, err := r.store.RunnablePriority(testenv.Context(t), p, eventqueue.Scope{}, 32)
 		if err != nil || next != (eventqueue.Scope{}) {
 			t.Fatalf("the search ends at %v, %v", next, err)
 		}

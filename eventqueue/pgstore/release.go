@@ -159,7 +159,7 @@ WITH RECURSIVE ` + waitingNamesSQL("true") + `
 SELECT name FROM names WHERE starts_with(name, $3) ORDER BY name COLLATE "C"`
 
 // allScopesSQL jumps from one handler to the next.
-const allScopesSQL = `
+var allScopesSQL = `
 WITH RECURSIVE scopes AS (
     SELECT '00000000-0000-0000-0000-000000000000'::uuid AS canvas_id, '' AS module, '' AS name, false AS found
     UNION ALL

@@ -46,6 +46,7 @@ WITH clock AS MATERIALIZED (
     UPDATE events_v2 e
     ` + clearLockSQL + `
         delay_until = clock.now,
+        priority = nullif(e.priority, 'low'), -- whoever requeues an event wants it to run
         notified_at = NULL
     FROM clock
     WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", "clock.now - clock.valid_for") + `

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"regexp"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,9 +16,17 @@ const (
 	runnableEvents = 32
 )
 
-// runnableSQL goes by scopes, and jumps past a canvas that is left out, however many events
+// runnableSQL is that of all events, and runnablePrioritySQL of those of the priority $7, which stand in the index
+// events_v2_priority.
+var (
+	runnableSQL         = runnableOfSQL("true")
+	runnablePrioritySQL = runnableOfSQL("e.priority = $7::event_priority")
+)
+
+// runnableOfSQL goes by scopes, and jumps past a canvas that is left out, however many events
 // it has.
-var runnableSQL = `
+func runnableOfSQL(condition string) string {
+	return `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), scopes AS (
@@ -28,10 +35,10 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT following.canvas_id, following.module, following.name, scopes.n + 1
     FROM scopes CROSS JOIN LATERAL (
         (SELECT e.canvas_id, e.module, e.name FROM events_v2 e
-         WHERE scopes.canvas_id = ANY ($4::uuid[]) AND e.canvas_id > scopes.canvas_id
+         WHERE ` + condition + ` AND scopes.canvas_id = ANY ($4::uuid[]) AND e.canvas_id > scopes.canvas_id
          ORDER BY e.canvas_id, e.module, e.name LIMIT 1)
         UNION ALL
-        (SELECT * FROM (` + nextScopeSQL + `) AS e WHERE scopes.canvas_id <> ALL ($4::uuid[]))
+        (SELECT * FROM (` + nextScopeOfSQL(condition) + `) AS e WHERE scopes.canvas_id <> ALL ($4::uuid[]))
     ) AS following
     WHERE scopes.n < $5
 ), progress AS (
@@ -39,7 +46,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
 ), runnable AS (
     SELECT e.*
     FROM clock CROSS JOIN scopes CROSS JOIN LATERAL (` +
-	scopeEndsSQL("e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state", "$6") + `
+		scopeEndsOfSQL(condition, "e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state", "$6") + `
     ) AS e
     WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
       AND NOT ` + mayrun.HandlerRuledSQL("scopes") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + `
@@ -49,9 +56,7 @@ SELECT progress.canvas_id, progress.module, progress.name,
     runnable.id, runnable.canvas_id, runnable.module, runnable.name, runnable.modifier
 FROM (VALUES (1)) AS single_row LEFT JOIN progress ON true LEFT JOIN runnable ON true
 ORDER BY runnable.id`
-
-// runnablePrioritySQL has only events of the priority $7, which stand in the index events_v2_priority.
-var runnablePrioritySQL = regexp.MustCompile(`FROM events_v2 e\s+WHERE `).ReplaceAllString(runnableSQL, "${0}e.priority = $$7::event_priority AND ")
+}
 
 // runnableMode has each search planned anew: a plan that was made while the table
 // was small would read and sort all of it when it has grown.
@@ -67,8 +72,8 @@ func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []e
 }
 
 // RunnablePriority implements worker.Store.
-func (s *Store) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
-	return s.runnable(ctx, runnablePrioritySQL, [16]byte(after.Canvas), after.Module, after.Name, [][16]byte{}, runnableScopes, runnableEvents, priority)
+func (s *Store) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope, most int) ([]eventqueue.Event, eventqueue.Scope, error) {
+	return s.runnable(ctx, runnablePrioritySQL, [16]byte(after.Canvas), after.Module, after.Name, [][16]byte{}, runnableScopes, min(most, runnableEvents), priority)
 }
 
 func (s *Store) runnable(ctx context.Context, sql string, arguments ...any) ([]eventqueue.Event, eventqueue.Scope, error) {

@@ -26,7 +26,7 @@ type Store struct {
 	by        *audit.Actor // of audited changes; nil: they are not
 	skipUntil atomic.Int64 // nanoseconds of the Unix time; see lockwait.go
 	due       due          // see due.go
-	low       low          // see low.go
+	ranks     ranks        // see low.go
 
 	// refused are events that cannot be notified, and stuck those whose ordering groups cannot be
 	// advanced.

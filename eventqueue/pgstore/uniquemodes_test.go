@@ -111,6 +111,19 @@ func TestReplaceGivesTheNewestValue(t *testing.T) {
 	}
 }
 
+// TestReplaceWithoutABoundPutsOff what waits, for as long as it is emitted again.
+func TestReplaceWithoutABoundPutsOff(t *testing.T) {
+	t.Parallel()
+	r := newRigWithClock(t, 0)
+	for n := range 3 {
+		r.setClock(time.Duration(n) * time.Minute)
+		id := r.insert(inMode("replace", "1", 5*time.Minute, 0))[0]
+		if left := one[float64](r, `SELECT extract(epoch FROM delay_until - clock_timestamp()) FROM events_v2 WHERE id = $1`, int64(id)); left < 290 || left > 300 {
+			t.Errorf("emit %d with a delay of 300 s makes the event due in %.0f s", n+1, left)
+		}
+	}
+}
+
 // TestReplaceSparesOtherHandlers: also one of the same batch.
 func TestReplaceSparesOtherHandlers(t *testing.T) {
 	t.Parallel()

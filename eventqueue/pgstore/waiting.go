@@ -30,7 +30,7 @@ WITH clock AS MATERIALIZED (
         WHERE e.id IN (SELECT id FROM page)
           AND e.group_state <> 1 -- an event that waits in a group is notified when the group advances to it
           AND e.delay_until <= clock.now + $7::interval
-          AND (e.notified_at IS NULL OR e.notified_at < $6)
+          AND (e.notified_at IS NULL AND e.priority IS DISTINCT FROM 'low' OR e.notified_at < $6) -- a low one is let go by the relay
           AND ($8 = '' OR e.modifier = $8) AND NOT ((SELECT EXISTS (SELECT FROM scheduling_rules)) AND ` + mayrun.RuledSQL("e") + `)
         ORDER BY e.id
         FOR UPDATE OF e SKIP LOCKED

@@ -25,8 +25,8 @@ type decider struct {
 	executor *executor
 	advancer *advancer
 	forwards *forwarder
-	// sawDelay is told how long it was until each event was due that was claimed; see urgency.
-	sawDelay func(delay time.Duration)
+	// sawClaimed is told of each event that was claimed; see urgency.
+	sawClaimed func(claimed *ClaimResult)
 	// stopsSince is when the worker began to stop: when it is called first.
 	stopsSince func() time.Time
 }
@@ -95,7 +95,7 @@ func (dec *decider) claim(ctx, work context.Context, deliveries []delivery) erro
 			l.result = &ClaimResult{Event: eventqueue.Event{ID: d.Event, Canvas: d.Canvas}}
 		}
 		if l.result.Facts.Claimed {
-			dec.sawDelay(l.result.Facts.Delay)
+			dec.sawClaimed(l.result)
 		}
 		switch {
 		case !l.result.Facts.Claimed:

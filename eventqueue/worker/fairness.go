@@ -127,34 +127,23 @@ func (f *fairness) claimOnce(ctx, work context.Context, after eventqueue.Scope) 
 		f.reserved.give(n)
 		return fairnessPass{next: after}, err
 	}
-	claimed, err := f.claimEvenly(ctx, work, f.known(events), n)
-	if err != nil {
-		return fairnessPass{next: next}, err
+	chosen := pickEvenly(f.runnableHere(events), n)
+	f.reserved.give(n - len(chosen))
+	if len(chosen) > 0 {
+		if err := f.decider.claim(ctx, work, chosen); err != nil {
+			f.reserved.give(len(chosen))
+			return fairnessPass{next: next}, err
+		}
 	}
-	return fairnessPass{next, claimed, claimed == n || next != eventqueue.Scope{}}, nil
+	return fairnessPass{next, len(chosen), len(chosen) == n || next != eventqueue.Scope{}}, nil
 }
 
-// known are those of the events that this worker has handlers for.
-func (f *fairness) known(events []eventqueue.Event) []eventqueue.Event {
+// runnableHere are those of the events that this worker has handlers for, whose breakers are not open.
+func (f *fairness) runnableHere(events []eventqueue.Event) []eventqueue.Event {
 	return slices.DeleteFunc(events, func(e eventqueue.Event) bool {
 		_, known := f.handlers.Lookup(&e)
-		return !known
+		return !known || f.decider.breakers.isOpen(&e)
 	})
-}
-
-// claimEvenly claims events for n reserved slots, which are taken, and returns how many. It gives back
-// the other slots, and all of them after an error.
-func (f *fairness) claimEvenly(ctx, work context.Context, events []eventqueue.Event, n int) (int, error) {
-	chosen := pickEvenly(events, n)
-	f.reserved.give(n - len(chosen))
-	if len(chosen) == 0 {
-		return 0, nil
-	}
-	if err := f.decider.claim(ctx, work, chosen); err != nil {
-		f.reserved.give(len(chosen))
-		return 0, err
-	}
-	return len(chosen), nil
 }
 
 func (f *fairness) runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {

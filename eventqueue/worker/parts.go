@@ -70,8 +70,8 @@ func newParts(d deps) *parts {
 	pulledAll := new(atomic.Bool)
 	p.puller = &puller{d.part, d.receiver, releaser, decider, pulledAll}
 	p.fairness = &fairness{part: d.part, handlers: d.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
-	p.urgency = &urgency{part: d.part, fairness: p.fairness, behind: new(atomic.Bool)}
-	decider.sawDelay = p.urgency.sawDelay
+	p.urgency = &urgency{part: d.part, fairness: p.fairness, behind: new(atomic.Bool), after: map[string]eventqueue.Scope{}}
+	decider.sawClaimed = p.urgency.sawClaimed
 	p.completer = &completer{part: d.part, reporter: reporter, releaser: releaser, runs: runs, completions: completions, advanced: advanced,
 		minutes: minutes.Of(d.queue), large: make(chan struct{}, 1), hook: p.executor.hook}
 	store, _ := d.renewer.(slotStore)

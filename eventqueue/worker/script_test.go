@@ -368,7 +368,7 @@ func (s *script) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []e
 }
 
 // RunnablePriority finds nothing.
-func (s *script) RunnablePriority(context.Context, string, eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
+func (s *script) RunnablePriority(context.Context, string, eventqueue.Scope, int) ([]eventqueue.Event, eventqueue.Scope, error) {
 	return nil, eventqueue.Scope{}, nil
 }
 

@@ -87,7 +87,7 @@ func (*shelf) Renew(_ context.Context, claims []worker.Claim) (written worker.Wr
 	return written, nil
 }
 
-func (*shelf) RunnablePriority(context.Context, string, eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
+func (*shelf) RunnablePriority(context.Context, string, eventqueue.Scope, int) ([]eventqueue.Event, eventqueue.Scope, error) {
 	return nil, eventqueue.Scope{}, nil
 }
 

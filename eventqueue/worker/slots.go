@@ -21,7 +21,7 @@ type slots struct {
 	free      int
 	freed     chan struct{} // closed when slots come back; nil when no goroutine waits
 	next      *nextTaker    // that gets the next ones; nil when there is none
-	tookFirst bool          // the last taker of takeNext went before others
+	wentAhead bool          // the last taker of takeNext went before others
 }
 
 // nextTaker waits in takeNext.
@@ -91,11 +91,12 @@ func (s *slots) takeNow(most, enough int) (int, <-chan struct{}) {
 	return 0, s.freed
 }
 
-// takeNext is take for one that goes before those who wait, every other time: so these get slots as well.
-// It is for one goroutine.
+// takeNext is take for one that goes before those who wait, unless it has done so the last time, as wentFirst
+// says: so these get slots as well. It is for one goroutine.
 func (s *slots) takeNext(ctx context.Context, most int) (n int, err error) {
 	s.mu.Lock()
-	if s.tookFirst = !s.tookFirst; !s.tookFirst {
+	if s.wentAhead {
+		s.wentAhead = false
 		s.mu.Unlock()
 		return s.take(ctx, most)
 	}
@@ -121,6 +122,13 @@ func (s *slots) takeNext(ctx context.Context, most int) (n int, err error) {
 	allowed, err := s.bound.take(ctx, n)
 	s.put(n - allowed)
 	return allowed, err
+}
+
+// wentFirst is called when slots of takeNext are used.
+func (s *slots) wentFirst() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wentAhead = true
 }
 
 // serveNext gives free slots to the one that goes before others. mu is held.

@@ -181,8 +181,9 @@ type Store interface {
 	// when there are no more.
 	Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) (events []eventqueue.Event, next eventqueue.Scope, err error)
 
-	// RunnablePriority is Runnable for the events of one priority, high or low.
-	RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope) (events []eventqueue.Event, next eventqueue.Scope, err error)
+	// RunnablePriority is Runnable for the events of one priority, high or low, of which it reads at most so many from
+	// either end of a scope.
+	RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope, most int) (events []eventqueue.Event, next eventqueue.Scope, err error)
 
 	// Advance adds the events that arrived to the ordering groups of their OrderingKeys and of the
 	// limits that apply to them. The events that left, which are not running and cannot run now,

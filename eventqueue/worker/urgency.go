@@ -15,8 +15,8 @@ import (
 
 const (
 	// urgencyInterval is how often a worker that is behind looks for events of high priority, and
-	// urgencyMinInterval while it finds some. One of lowEvery looks is for those of low priority, so that there
-	// are always some of them among the others.
+	// urgencyMinInterval while it runs some. One of lowEvery looks is for those of low priority first, so that
+	// there are always some of them among the others.
 	urgencyInterval    = 300 * time.Millisecond
 	urgencyMinInterval = 50 * time.Millisecond
 	lowEvery           = 10
@@ -33,18 +33,19 @@ type urgency struct {
 	part
 	fairness *fairness // which claims what is found
 	behind   *atomic.Bool
+	after    map[string]eventqueue.Scope // where the next look for a priority begins
 }
 
-// sawDelay takes in how long it is until an event that was claimed is due: how long ago it was.
-func (u *urgency) sawDelay(delay time.Duration) {
-	if delay < -behindAfter && !u.behind.Load() {
+// sawClaimed takes in an event that was claimed. One that had to wait for something else than a worker
+// shows nothing.
+func (u *urgency) sawClaimed(claimed *ClaimResult) {
+	if claimed.Facts.Delay < -behindAfter && !claimed.Grouped && !claimed.PutOff && claimed.Event.Priority != priority.Low && !u.behind.Load() {
 		u.behind.Store(true)
 	}
 }
 
 func (u *urgency) run(ctx, work context.Context) {
 	wait := backoff.New(u.config.Jitter)
-	after := map[string]eventqueue.Scope{}
 	interval := urgencyInterval
 	var until time.Time // the worker counts as behind
 	for look := 1; ctx.Err() == nil; look++ {
@@ -55,43 +56,75 @@ func (u *urgency) run(ctx, work context.Context) {
 		}
 		if !time.Now().Before(until) {
 			look = 0
-			clear(after)
+			clear(u.after)
 			continue
 		}
-		which := priority.High
-		if look%lowEvery == 0 {
-			which = priority.Low
-		}
-		found, next, err := u.look(ctx, work, which, after[which])
-		after[which] = next
-		if found && which == priority.High {
-			interval = urgencyMinInterval
-		}
+		claimed, took, err := u.look(ctx, work, look%lowEvery == 0)
 		if err != nil && ctx.Err() == nil {
-			u.log.Warn("could not query runnable events of a priority", zap.String("priority", which), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+			u.log.Warn("could not query runnable events by their priority", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 			wait.Pause(ctx)
 			continue
 		}
 		wait.Reset()
+		if claimed {
+			interval = urgencyMinInterval
+		}
+		interval = max(interval, fairnessPause*min(took, fairnessTimeout))
 	}
 }
 
-// look claims events of one priority, from the given scope on, and returns whether there were any, and where
-// the next look begins.
-func (u *urgency) look(ctx, work context.Context, which string, after eventqueue.Scope) (found bool, next eventqueue.Scope, err error) {
+// look takes slots, and claims for them what it finds. It reports whether there was anything, and how long the
+// database took.
+func (u *urgency) look(ctx, work context.Context, lowFirst bool) (claimed bool, took time.Duration, err error) {
+	n, err := u.fairness.reserved.takeNext(ctx, u.config.ClaimBatch)
+	if err != nil {
+		return false, 0, err
+	}
+	began := time.Now()
+	used := 0
+	if lowFirst {
+		used, err = u.claim(ctx, work, priority.Low, 1)
+	}
+	if err == nil && n > used {
+		var high int
+		high, err = u.claim(ctx, work, priority.High, n-used)
+		used += high
+	}
+	if used > 0 {
+		u.fairness.reserved.wentFirst()
+	}
+	u.fairness.reserved.give(n - used)
+	return used > 0, time.Since(began), err
+}
+
+// claim claims at most n events of one priority and returns how many. Each look goes on behind the canvas of the last
+// event of the one before, so that each canvas has its turn.
+func (u *urgency) claim(ctx, work context.Context, which string, n int) (int, error) {
 	asking, cancel := context.WithTimeout(ctx, fairnessTimeout)
 	defer cancel()
-	events, next, err := u.store.RunnablePriority(asking, which, after)
+	after := u.after[which]
+	events, next, err := u.store.RunnablePriority(asking, which, after, n)
 	if err != nil {
-		return false, after, err
+		return 0, err
 	}
-	if events = u.fairness.known(events); len(events) == 0 {
-		return false, next, nil
+	chosen := pickEvenly(u.fairness.runnableHere(events), n)
+	u.after[which] = next
+	if len(chosen) == 0 {
+		return 0, nil
 	}
-	n, err := u.fairness.reserved.takeNext(ctx, min(len(events), u.config.ClaimBatch))
-	if err != nil {
-		return false, after, err
+	u.after[which] = eventqueue.Scope{Canvas: following(chosen[len(chosen)-1].Canvas)}
+	if err := u.fairness.decider.claim(ctx, work, chosen); err != nil {
+		return 0, err
 	}
-	_, err = u.fairness.claimEvenly(ctx, work, events, n)
-	return true, next, err
+	return len(chosen), nil
+}
+
+// following is the canvas after another one.
+func following(canvas eventqueue.CanvasID) eventqueue.CanvasID {
+	for i := len(canvas) - 1; i >= 0; i-- {
+		if canvas[i]++; canvas[i] != 0 {
+			break
+		}
+	}
+	return canvas
 }

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -103,12 +104,7 @@ func TestWorkerThatKeepsUpAsksForNoPriority(t *testing.T) {
 	rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
 		begun := busyWith(r, 10*time.Millisecond)
 		var asked atomic.Int32
-		defer r.StartOn(rig.Faulty(r.Store, rig.Faults{Before: func(_ context.Context, op rig.Op) error {
-			if op == rig.OpRunnable {
-				asked.Add(1)
-			}
-			return nil
-		}}), worker.Config{Concurrency: 16})()
+		defer r.StartOn(countingLooks(r, &asked), worker.Config{Concurrency: 16})()
 		for range 20 {
 			r.Emit(append(withPriority(r, priority.High, 1), r.Copies(3)...)...)
 			rig.Pass(time.Second)
@@ -117,6 +113,71 @@ func TestWorkerThatKeepsUpAsksForNoPriority(t *testing.T) {
 			t.Errorf("%d of 80 events have begun, and the worker looked for others %d times", len(begun), asked.Load())
 		}
 	})
+}
+
+// TestOrderedEventsThatWaitForEachOtherDelayNobody: a worker that has slots for them looks for no priority (I12).
+func TestOrderedEventsThatWaitForEachOtherDelayNobody(t *testing.T) {
+	t.Parallel()
+	rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+		begun := busyWith(r, 10*time.Millisecond)
+		var asked atomic.Int32
+		defer r.StartOn(countingLooks(r, &asked), worker.Config{Concurrency: 100})()
+		events := r.Copies(200)
+		for i := range events {
+			events[i].OrderingKey = "order"
+		}
+		r.Emit(events...)
+		rig.Pass(10 * time.Second)
+		if len(begun) != len(events) || asked.Load() != 0 {
+			t.Errorf("%d events have begun, and the worker looked for others %d times", len(begun), asked.Load())
+		}
+	})
+}
+
+// countingLooks counts how often a worker asks for runnable events.
+func countingLooks(r *rig.Rig, asked *atomic.Int32) worker.Store {
+	return rig.Faulty(r.Store, rig.Faults{Before: func(_ context.Context, op rig.Op) error {
+		if op == rig.OpRunnable {
+			asked.Add(1)
+		}
+		return nil
+	}})
+}
+
+// TestHighPriorityThatCannotRunHoldsUpNoOther (I15): that of a handler whose breaker is open, and that of canvases which
+// have much of it.
+func TestHighPriorityThatCannotRunHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{4, 16} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+				const takes = 200 * time.Millisecond
+				begun := busyWith(r, takes)
+				down, policy, retries := rig.Key, rig.Quick(), 100
+				down.Name, policy.BreakerAfter, policy.MaxRetries = "down", 1, &retries
+				if err := r.Handlers.Register(down, eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error {
+					return eventqueue.Unavailable(errors.New("it is down"), 0)
+				}), policy); err != nil {
+					t.Fatal(err)
+				}
+				broken, many, last := withPriority(r, priority.High, 100), withPriority(r, priority.High, 100), withPriority(r, priority.High, 1)
+				for i := range broken {
+					broken[i].Name, broken[i].Canvas = down.Name, eventqueue.CanvasID{1}
+					many[i].Canvas = eventqueue.CanvasID{2, byte(i % 4)}
+				}
+				last[0].Canvas, last[0].Value = eventqueue.CanvasID{0xff}, []byte(`"last"`)
+				r.Emit(append(append(broken, many...), r.Copies(200*concurrency)...)...)
+				defer r.Start(worker.Config{Concurrency: concurrency})()
+				rig.Pass(2 * time.Second)
+				id := r.Emit(last...)[0]
+				rig.Pass(5 * soon)
+				if rig.One[bool](r, `SELECT EXISTS (SELECT FROM events_v2 WHERE id = $1 AND attempts = 0)`, int64(id)) {
+					t.Errorf("event %d of high priority has not begun, after %d others", id, len(begun))
+				}
+			})
+		})
+	}
 }
 
 // TestLowPriorityIsWorkedOffAlone at the speed of the workers, and holds up nobody who comes.

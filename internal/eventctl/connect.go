@@ -103,8 +103,8 @@ func checkPublishing(config setup.Config, silent bool) error {
 		return nil
 	}
 	if !config.NotifierNamed && !config.UsesPubSub() || config.UsesPubSub() && config.ProjectID == "" {
-		return badInput(errors.New("PUBSUB_PROJECT_ID is not set: set it (or PUBSUB_EMULATOR_HOST) as for the workers, " +
-			"or set NOTIFIER=postgres as for the workers, or leave the notifications to the relay with --no-notify"))
+		return badInput(errors.New("it is not known how the workers are notified: set, as for them, NOTIFIER=postgres, or PUBSUB_PROJECT_ID " +
+			"(or PUBSUB_EMULATOR_HOST), or leave the notifications to the relay with --no-notify"))
 	}
 	if !config.UsesPubSub() {
 		return nil

@@ -149,7 +149,7 @@ func (p *program) writeEmitted(e emitted) error { return p.writeLine(e, e.text()
 func (p *program) emitOne(ctx context.Context, f *emitFlags) error {
 	for _, name := range []string{"canvas", "module", "name", "value"} {
 		if !f.scope.has(name) {
-			return badInput(fmt.Errorf("--%s is missing: give --canvas, --module, --name and --value for one event, or --file for many", name))
+			return badInput(fmt.Errorf("--%s is missing: give --canvas (or set EVENTS_CANVAS), --module, --name and --value for one event, or --file for many", name))
 		}
 	}
 	config, err := p.config()

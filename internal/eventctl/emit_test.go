@@ -58,7 +58,7 @@ func TestEmitSetsADelay(t *testing.T) {
 func TestEmitWithoutPubSubLeavesItPending(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
-	c.run(emitArgs("1")...).is(exitBadInput, "", "PUBSUB_PROJECT_ID is not set")
+	c.run(emitArgs("1")...).is(exitBadInput, "", "it is not known how the workers are notified: set, as for them, NOTIFIER=postgres")
 	if n := c.events(); n != 0 {
 		t.Errorf("%d events were written", n)
 	}

@@ -35,7 +35,7 @@ func showCommand(p *program) *cobra.Command {
 				shown := explained.Shown
 				e := view.FoundEvent(shown.Queued, shown.Logged)
 				if e == nil {
-					return notFound("event %s is neither in the queue nor in event_log: it never was, or it has completed and its history is not kept", ids[0])
+					return notFound("event %s is neither in the queue nor in event_log: it never was, or it has completed and its history is not kept (RETAIN_HISTORY)", ids[0])
 				}
 				names, err := reader.CanvasNames(cmd.Context(), []eventqueue.CanvasID{e.Canvas})
 				if err != nil {

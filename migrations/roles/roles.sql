@@ -60,7 +60,7 @@ GRANT USAGE ON SEQUENCE events_id_seq TO queue_sql_emitter;
 -- be published. It reads no value; it sets no lock and no count, and admits no event to a group.
 GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id, by_sql, priority)
     ON events_v2 TO queue_emitter;
-GRANT SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at) ON events_v2 TO queue_emitter;
+GRANT SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key, priority), UPDATE (notified_at) ON events_v2 TO queue_emitter;
 GRANT USAGE ON SEQUENCE events_id_seq TO queue_emitter;
 -- Programs of the version before write the tables of keys themselves; now events_v2_emit_keyed does.
 GRANT SELECT, INSERT (canvas_id, key), UPDATE (event_id) ON unique_keys TO queue_emitter;

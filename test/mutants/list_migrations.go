@@ -139,7 +139,7 @@ var migrations = []mutant{
 		name:   "emitter-may-read-values",
 		breaks: "I16",
 		file:   "migrations/roles/roles.sql",
-		old:    `GRANT SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at)`,
+		old:    `GRANT SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key, priority), UPDATE (notified_at)`,
 		new:    `GRANT SELECT, UPDATE (notified_at)`,
 	},
 	{

@@ -241,17 +241,17 @@ var pgstorepending = []mutant{
 		new:    `AND NOT EXISTS (SELECT FROM unique_expiries u WHERE false AND`,
 	},
 	{
-		name:   "high-priority-waits-behind-a-backlog-of-the-relay",
+		name:   "high-priority-has-the-relay-for-itself",
 		breaks: "I20",
 		file:   "eventqueue/pgstore/due.go",
-		old:    `findUnequalSQL = pendingSQL("", highPending, lowPending)`,
-		new:    `findUnequalSQL = pendingSQL("", lowPending)`,
+		old:    `limit = s.ranks.half(limit)`,
+		new:    `limit += 0`,
 	},
 	{
 		name:   "low-priority-goes-all-at-once",
 		breaks: "I20",
 		file:   "eventqueue/pgstore/low.go",
-		old:    `max(l.most-len(l.gone), 0)`,
-		new:    `eventqueue.MaxPublish`,
+		old:    `case p.of == room:`,
+		new:    `case p.of == room && room < 0:`,
 	},
 }

@@ -321,14 +321,14 @@ var worker = []mutant{
 		name:   "low-priority-starves-beside-a-backlog",
 		breaks: "I15",
 		file:   "eventqueue/worker/urgency.go",
-		old:    `look%lowEvery == 0`,
-		new:    `look < 0`,
+		old:    `look%lowEvery == 0)`,
+		new:    `look < 0)`,
 	},
 	{
 		name:   "worker-that-keeps-up-looks-for-priorities",
 		breaks: "I12",
 		file:   "eventqueue/worker/urgency.go",
-		old:    `delay < -behindAfter`,
-		new:    `delay < behindAfter`,
+		old:    `claimed.Facts.Delay < -behindAfter`,
+		new:    `claimed.Facts.Delay < behindAfter`,
 	},
 }

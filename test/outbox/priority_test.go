@@ -61,6 +61,11 @@ func TestEventsOfOthersKeepTheirPriority(t *testing.T) {
 			t.Errorf("%s: event %d is %s", sql, got, r.priorityOf(r.pool, id))
 		}
 	}
+	replace := `events_emit('` + tenant + `', 'WORKER', 'greet', '1', unique_key => 'newest', unique_mode => 'replace')`
+	id = one[eventqueue.EventID](r, r.pool, `SELECT events_prioritize(`+replace+`, 'low')`)
+	if got := one[eventqueue.EventID](r, r.pool, `SELECT events_prioritize(`+replace+`, 'high')`); got != id || r.priorityOf(r.pool, id) != "low" {
+		t.Errorf("event %d, which replaces %d, is %s", got, id, r.priorityOf(r.pool, id))
+	}
 	if got := one[eventqueue.EventID](r, r.pool, `SELECT events_prioritize(4711, 'high')`); got != 4711 {
 		t.Errorf("of an event that is gone, %d is returned", got)
 	}

@@ -169,9 +169,9 @@ func (s *FaultyStore) Runnable(ctx context.Context, after eventqueue.Scope, exce
 }
 
 // RunnablePriority is that of the store.
-func (s *FaultyStore) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope) (events []eventqueue.Event, next eventqueue.Scope, err error) {
+func (s *FaultyStore) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope, most int) (events []eventqueue.Event, next eventqueue.Scope, err error) {
 	events, err = do(ctx, s, OpRunnable, func() ([]eventqueue.Event, error) {
-		events, next, err = s.Store.RunnablePriority(ctx, priority, after)
+		events, next, err = s.Store.RunnablePriority(ctx, priority, after, most)
 		return events, err
 	})
 	return events, next, err

@@ -48,7 +48,9 @@ func drawMode(d dice, e *eventqueue.NewEvent) {
 		e.OrderingKey = groupKeys[0]
 		e.UniqueKey += " of " + e.OrderingKey
 	}
-	e.MaxWait = d.between(time.Second, 30*time.Second)
+	if e.MaxWait = d.between(time.Second, 30*time.Second); d.chance(0.3) {
+		e.MaxWait = 0
+	}
 }
 
 // drawPriority gives some events a priority.

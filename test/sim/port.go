@@ -122,9 +122,9 @@ func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []ev
 }
 
 // RunnablePriority implements worker.Store.
-func (s *port) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope) (events []eventqueue.Event, next eventqueue.Scope, err error) {
+func (s *port) RunnablePriority(ctx context.Context, priority string, after eventqueue.Scope, most int) (events []eventqueue.Event, next eventqueue.Scope, err error) {
 	err = s.do(ctx, "RunnablePriority", fmt.Sprint(priority, after), func() (string, error) {
-		events, next, err = s.db.RunnablePriority(ctx, priority, after)
+		events, next, err = s.db.RunnablePriority(ctx, priority, after, most)
 		events = s.p.w.aloneOf(events)
 		return fmt.Sprint(idsOf(events, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
 	})
