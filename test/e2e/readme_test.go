@@ -54,7 +54,7 @@ func TestProgramOfTheREADMEWorks(t *testing.T) {
 	program := buildShown(t, "README.md", source)
 	for n, want := range []string{want, strings.Replace(want, " 1\n", " 2\n", 1)} {
 		cmd := exec.Command(program)
-		cmd.Env = []string{"DATABASE_URL=" + r.environment["DATABASE_URL"], "PATH=" + os.Getenv("PATH")}
+		cmd.Env = []string{"DATABASE_URL=" + r.environment["DATABASE_URL"], "NOTIFIER=postgres", "PATH=" + os.Getenv("PATH")}
 		out, log := newLines(), newLines()
 		cmd.Stdout, cmd.Stderr = out, log
 		if err := cmd.Start(); err != nil {
