@@ -241,13 +241,6 @@ var pgstorepending = []mutant{
 		new:    `AND NOT EXISTS (SELECT FROM unique_expiries u WHERE false AND`,
 	},
 	{
-		name:   "high-priority-has-the-relay-for-itself",
-		breaks: "I20",
-		file:   "eventqueue/pgstore/due.go",
-		old:    `limit = s.ranks.half(limit)`,
-		new:    `limit += 0`,
-	},
-	{
 		name:   "low-priority-goes-all-at-once",
 		breaks: "I20",
 		file:   "eventqueue/pgstore/low.go",
