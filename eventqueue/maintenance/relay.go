@@ -296,9 +296,7 @@ func (p *passes) rest(ctx context.Context) {
 	defer every.Stop()
 	var low <-chan time.Time // never
 	if rest := lowRest(p.relay.store); rest > 0 {
-		timer := time.NewTimer(rest)
-		defer timer.Stop()
-		low = timer.C
+		low = time.After(rest)
 	}
 	for {
 		select {

@@ -175,11 +175,6 @@ func (b *breakers) waits(e *eventqueue.Event) time.Duration {
 	return max(b.openFor(e.Canvas, e.Handler()), time.Millisecond) // its time may be over by now
 }
 
-// isOpen reports whether this worker leaves the events of a handler out of its claims because of its breaker.
-func (b *breakers) isOpen(e *eventqueue.Event) bool {
-	return b.opened.Load() > 0 && b.openFor(e.Canvas, e.Handler()) > 0
-}
-
 // OpenBreaker is a circuit breaker of a worker that is open.
 type OpenBreaker struct {
 	// Handler is whose it is; the zero Canvas stands for every one that has no handler of its own.

@@ -142,7 +142,7 @@ func (f *fairness) claimOnce(ctx, work context.Context, after eventqueue.Scope) 
 func (f *fairness) runnableHere(events []eventqueue.Event) []eventqueue.Event {
 	return slices.DeleteFunc(events, func(e eventqueue.Event) bool {
 		_, known := f.handlers.Lookup(&e)
-		return !known || f.decider.breakers.isOpen(&e)
+		return !known || f.decider.breakers.openFor(e.Canvas, e.Handler()) > 0
 	})
 }
 
